@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# make             build/slowpkt
+# make deps        installs what building and testing need (Debian, as root)
+# make demo        shows it at work in a VM
+# make test        unit tests, and end-to-end tests in a VM
+# make shell       a root shell in the VM
+# make install     into $(DESTDIR)$(PREFIX)
+# V=1 shows the commands; VMLINUX_H=FILE builds against a full dump.
+
+VERSION := 0.1
+PREFIX ?= /usr/local
+CC ?= gcc
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(shell command -v bpftool) /usr/sbin/bpftool)
+LLVM_STRIP ?= llvm-strip
+CFLAGS ?= -O2 -g
+B := build
+KERNEL ?= 6.1
+
+ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+WARN := -Wall -Wextra -Werror
+VMLINUX_DIR := $(if $(VMLINUX_H),$(B)/vmlinux,vmlinux)
+override CFLAGS += -std=gnu11 $(WARN) -Iinclude -Isrc -I$(B) -D_GNU_SOURCE -DSLOWPKT_VERSION='"$(VERSION)"' -MMD -MP
+# clang 14 drops fields of newer kernels' dumps without the ms extensions
+BPF_CFLAGS := -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Werror \
+	-fms-extensions -Wno-microsoft-anon-tag -Iinclude -I$(VMLINUX_DIR) -Ibpf -MMD -MP
+LIBS := $(shell pkg-config --static --libs libbpf libelf 2>/dev/null || echo -lbpf -lelf -lz)
+LDFLAGS += $(if $(DYNAMIC),,-static)
+
+# the definitions first: bpftool links a map's uses only to what it has seen
+BPF_OBJS := $(patsubst %,$(B)/bpf/%.bpf.o,shared btf probe)
+OBJS := $(patsubst src/%.c,$(B)/src/%.o,$(wildcard src/*.c))
+TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-6s %s\n' $(1) $@)
+
+.PHONY: all deps demo test unit vm-test shell install clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $(B)/slowpkt
+
+$(B)/slowpkt: $(OBJS)
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)strip $@
+
+$(B)/src/%.o: src/%.c | $(B)/slowpkt.skel.h
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -c -o $@ $<
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(VMLINUX_DIR)/vmlinux.h
+	$(call say,CLANG)
+	$(Q)mkdir -p $(@D) && $(CLANG) $(BPF_CFLAGS) -c -o $@ $<
+
+$(B)/slowpkt.bpf.o: $(BPF_OBJS) Makefile
+	$(call say,BPFLD)
+	$(Q)$(BPFTOOL) gen object $@ $(BPF_OBJS) && $(LLVM_STRIP) -g $@
+
+$(B)/slowpkt.skel.h: $(B)/slowpkt.bpf.o
+	$(call say,SKEL)
+	$(Q)$(BPFTOOL) gen skeleton $< name slowpkt_bpf >$@
+
+$(B)/vmlinux/vmlinux.h: $(VMLINUX_H)
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+$(B)/tests/%: tests/unit/%.c $(filter-out $(B)/src/main.o,$(OBJS))
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lcmocka $(patsubst -static,,$(LIBS))
+
+clean:
+	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/slowpkt* $(B)/vmlinux
+
+-include $(OBJS:.o=.d) $(BPF_OBJS:.o=.d) $(TESTS:=.d)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Kernel drift: one accessor per drift, asked of the running kernel's BTF, never of its version. */
+#ifndef SLOWPKT_COMPAT_BPF_H
+#define SLOWPKT_COMPAT_BPF_H
+
+#include "read.bpf.h"
+
+/*
+ * The drop reason of skb:kfree_skb, 0 where the kernel gives none. The third
+ * argument came with enum skb_drop_reason in 5.17 (c504e5c2f964, "net: skb:
+ * introduce kfree_skb_reason()").
+ */
+static __always_inline u32 drop_reason(const u64 *ctx)
+{
+	if (bpf_core_type_exists(enum skb_drop_reason))
+		return ctx[2];
+	return 0;
+}
+
+/*
+ * Whether a datagram freed out of a socket's queue was thrown away with the queue:
+ * without a reason up to 6.5, with QUEUE_PURGE since. A kernel without reasons
+ * cannot tell this from a full queue.
+ */
+static __always_inline bool purged(u32 reason)
+{
+	if (!bpf_core_type_exists(enum skb_drop_reason))
+		return false;
+	if (reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_NOT_SPECIFIED))
+		return true;
+	return bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_QUEUE_PURGE) &&
+	       reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_QUEUE_PURGE);
+}
+
+struct current {
+	u32 pid, tid;
+	u64 comm[2];
+};
+
+/*
+ * The current task. bpf_get_current_task_btf() came in 5.11 (3ca1032ab7ab) and is
+ * the cheapest; it is for programs with BTF pointers only.
+ */
+static __always_inline void read_current(struct current *c)
+{
+#ifdef DIRECT
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		c->tid = task->pid;
+		c->pid = task->tgid;
+		c->comm[0] = *(u64 *)&task->comm[0];
+		c->comm[1] = *(u64 *)&task->comm[8];
+		return;
+	}
+#endif
+	u64 id = bpf_get_current_pid_tgid();
+
+	c->tid = id;
+	c->pid = id >> 32;
+	bpf_get_current_comm(c->comm, sizeof(c->comm));
+}
+
+#endif

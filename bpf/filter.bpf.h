@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which packets are let through. Everything that is asked must hold on one tuple. */
+#ifndef SLOWPKT_FILTER_BPF_H
+#define SLOWPKT_FILTER_BPF_H
+
+#include "shared.bpf.h"
+#include "packet.bpf.h"
+
+static __always_inline bool has_port(const volatile struct ports *ports, u16 port)
+{
+	return ports->bit[port >> 3] & 1 << (port & 7);
+}
+
+static __always_inline bool within(const volatile struct prefixes *list, const u64 *addr)
+{
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < MAX_PREFIXES && i < list->n; i++) {
+		const volatile struct prefix *p = &list->p[i];
+
+		if ((addr[1] & p->mask[1]) == p->addr[1] && (addr[0] & p->mask[0]) == p->addr[0])
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool wanted_ports(const struct tuple *t)
+{
+	if (cfg.dport.used && !has_port(&cfg.dport, t->dport))
+		return false;
+	if (cfg.sport.used && !has_port(&cfg.sport, t->sport))
+		return false;
+	return !cfg.port.used || has_port(&cfg.port, t->dport) || has_port(&cfg.port, t->sport);
+}
+
+static __always_inline bool wanted_hosts(const struct tuple *t)
+{
+	if (cfg.src.n && !within(&cfg.src, t->src))
+		return false;
+	if (cfg.dst.n && !within(&cfg.dst, t->dst))
+		return false;
+	return !cfg.host.n || within(&cfg.host, t->src) || within(&cfg.host, t->dst);
+}
+
+static __always_inline bool wanted(const struct packet *p)
+{
+	const struct tuple *t = &p->tuple;
+
+	if (t->proto == IPPROTO_TCP ? !cfg.tcp : !cfg.udp)
+		return false;
+	if (t->family == AF_INET ? !cfg.ipv4 : !cfg.ipv6)
+		return false;
+	/* a segment without payload still has its own number */
+	if (cfg.has_seq && cfg.seq - p->seq >= (p->len ?: 1))
+		return false;
+	return wanted_ports(t) && wanted_hosts(t);
+}
+
+/* Which conditions of the whole journey this hop meets (enum record_met). */
+static __always_inline u8 meets(u32 netns, const u64 *dev_name, u32 owner_pid)
+{
+	u8 met = 0;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < MAX_NETNS && i < cfg.n_netns; i++)
+		if (cfg.netns[i] == netns)
+			met |= MET_NETNS;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < MAX_IFACES && i < cfg.n_ifaces; i++) {
+		const volatile u64 *name = (const volatile u64 *)cfg.iface[i].name;
+
+		if (name[0] == dev_name[0] && name[1] == dev_name[1] &&
+		    (!cfg.iface[i].netns || cfg.iface[i].netns == netns))
+			met |= MET_IFACE;
+	}
+	if (cfg.pid && cfg.pid == owner_pid)
+		met |= MET_PID;
+	return met;
+}
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The table of journeys. Nobody locks: a tracing program may not on 5.10, and two
+ * programs write one record only where two packets claim the same way of a set at
+ * the same time. Each hop and each head carry the generation of their writer, so
+ * that such a record is found out, and every hop compares the packet's identity
+ * with the record's before it believes it.
+ */
+#ifndef SLOWPKT_JOURNEY_BPF_H
+#define SLOWPKT_JOURNEY_BPF_H
+
+#include "shared.bpf.h"
+#include "packet.bpf.h"
+#include "filter.bpf.h"
+#include "names.bpf.h"
+
+enum { WAY_RESERVED = 1 };	/* claimed, but its record is not whole yet */
+
+/* Where a packet is at a hop. */
+struct spot {
+	u32 netns;
+	u32 ifindex;	/* 0: no device */
+	u64 dev_name[2];
+	bool owner;	/* the current task sends or reads the packet */
+};
+
+/* A packet's place in the table. record is NULL where it is not tracked. */
+struct entry {
+	struct set *set;
+	struct record *record;
+	u32 way;
+	u32 slot;	/* of set->refused[] */
+};
+
+/* False: no such set, which cannot happen but must be asked. */
+static __always_inline bool entry_of(struct entry *e, const void *skb)
+{
+	u32 hash = ptr_low(skb) * 0x9e3779b1u;
+	u32 index = hash >> (32 - cfg.set_bits);
+
+	e->slot = hash >> 6 & (SET_WAYS - 1);
+	e->record = NULL;
+	e->way = 0;
+	e->set = bpf_map_lookup_elem(&table, &index);
+	return e->set;
+}
+
+static __always_inline bool refused(const struct entry *e, const void *skb)
+{
+	return e->set->refused[e->slot] == (u64)skb;
+}
+
+static __always_inline void refuse(struct entry *e, const void *skb)
+{
+	e->set->refused[e->slot] = (u64)skb;
+}
+
+static __always_inline bool tracked(struct entry *e, const void *skb)
+{
+	for (u32 i = 0; i < SET_WAYS; i++) {
+		if (e->set->skb[i] != (u64)skb)
+			continue;
+		e->way = i;
+		e->record = &e->set->way[i];
+		return true;
+	}
+	return false;
+}
+
+static __always_inline void release(struct entry *e)
+{
+	e->set->skb[e->way & (SET_WAYS - 1)] = 0;
+	e->record = NULL;
+}
+
+static __always_inline u64 total_limit(const struct record *r)
+{
+	return r->first.proto == IPPROTO_TCP ? cfg.total_tcp : cfg.total_udp;
+}
+
+static __always_inline bool is_slow(const struct record *r, u64 end_at)
+{
+	u64 start = r->hop[0].at;
+
+	return r->flags & RECORD_SLOW || (end_at >= start && end_at - start >= total_limit(r));
+}
+
+/* Held where nothing but time passes: it may well be there still. */
+static __always_inline bool is_held(const struct record *r)
+{
+	return r->last_place == PLACE_ENQUEUE || r->last_place == PLACE_QUEUE;
+}
+
+/* Sends a slow journey up if it met all that is asked of the whole of it. Rare, so not inlined. */
+static __noinline int send_up(struct record *r, u32 end, u64 end_at)
+{
+	u32 hops;
+
+	if (!r || (r->met & cfg.must_meet) != cfg.must_meet)
+		return 0;
+	/* the sweep has printed it already, and there is nothing new to say */
+	if ((end == END_UNKNOWN || end == END_EVICTED) && r->reported == r->gen)
+		return 0;
+	my_counts()->slow++;
+	if (!record_intact(r)) {
+		my_counts()->torn++;
+		return 0;
+	}
+	r->end = end;
+	r->end_at = end_at;
+	hops = r->hops;
+	/* the verifier forgets the bound if the compiler checks a copy */
+	asm volatile("" : "+r"(hops));
+	if (hops > RECORD_HOPS)
+		return 0;
+	if (bpf_ringbuf_output(&events, r, offsetof(struct record, hop) + hops * sizeof(struct hop), 0))
+		my_counts()->lost++;
+	return 0;
+}
+
+static __always_inline void verdict(struct record *r, enum record_end end, u64 end_at)
+{
+	if (is_slow(r, end_at))
+		send_up(r, end, end_at);
+}
+
+/* The journey of this pointer is over, though its end was not seen: another packet has the pointer now. */
+static __always_inline void lose(struct entry *e)
+{
+	verdict(e->record, END_UNKNOWN, e->record->last_at);
+	release(e);
+}
+
+/* A full set: the way of its oldest journey that is not slow; the journey is counted, a slow one sent. */
+static __noinline u32 evict(struct set *set, u64 now)
+{
+	u32 way = now & (SET_WAYS - 1);
+	u64 oldest = NEVER;
+	struct record *r;
+
+	if (!set)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < SET_WAYS; i++) {
+		r = &set->way[i];
+		if (r->hop[0].at < oldest && !is_slow(r, is_held(r) ? now : r->last_at)) {
+			oldest = r->hop[0].at;
+			way = i;
+		}
+	}
+	r = &set->way[way & (SET_WAYS - 1)];
+	my_counts()->evicted++;
+	verdict(r, END_EVICTED, is_held(r) ? now : r->last_at);
+	return way & (SET_WAYS - 1);
+}
+
+/* Points the entry at a way for a new journey. */
+static __always_inline void claim(struct entry *e, u64 now)
+{
+	u32 way;
+
+	for (way = 0; way < SET_WAYS; way++)
+		if (!e->set->skb[way])
+			break;
+	if (way == SET_WAYS)
+		way = evict(e->set, now);
+	e->way = way & (SET_WAYS - 1);
+	e->set->skb[e->way] = WAY_RESERVED;
+	e->record = &e->set->way[e->way];
+}
+
+/*
+ * Begins a journey for the packet; its first hop must be added and publish()
+ * called next. partial: its beginning was not seen.
+ */
+static __always_inline void begin(struct entry *e, const void *skb, const struct packet *p, u64 now,
+				  bool partial)
+{
+	struct record *r;
+
+	claim(e, now);
+	r = e->record;
+	r->gen = record_generation(now);
+	r->hops = 0;
+	r->flags = (partial ? RECORD_PARTIAL : 0) | (p->has_payload ? RECORD_PAYLOAD : 0);
+	r->met = 0;
+	r->end = END_NONE;
+	r->end_at = 0;
+	r->drop_reason = 0;
+	r->first = p->tuple;
+	r->last = p->tuple;
+	r->seq = p->seq;
+	r->ack = p->ack;
+	r->len = p->len;
+	r->win = p->win;
+	r->ip_id = p->ip_id;
+	r->payload = p->payload;
+	r->segs = 0;
+	r->tcp_flags = p->tcp_flags;
+	r->reported = 0;
+	if (refused(e, skb))
+		e->set->refused[e->slot] = 0;
+	my_counts()->matched++;
+}
+
+static __always_inline void publish(struct entry *e, const void *skb)
+{
+	e->set->skb[e->way & (SET_WAYS - 1)] = (u64)skb;
+}
+
+static __always_inline void judge_stage(struct record *r, enum place place, u64 now)
+{
+	u32 from = r->last_place;
+
+	if (!cfg.judge_stages || !r->hops || from >= PLACES || now < r->last_at)
+		return;
+	if (now - r->last_at >= cfg.stage[from][place])
+		r->flags |= RECORD_SLOW;
+}
+
+static __always_inline void add_hop(struct record *r, const enum hop_id id, const struct spot *spot, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id() & ((1 << WHERE_CPU_BITS) - 1);
+	u32 n = r->hops, where;
+	struct current task;
+	struct hop *hop;
+
+	read_current(&task);
+	note_task(&task);
+	if (spot->ifindex)
+		note_device(spot->netns, spot->ifindex, spot->dev_name);
+	if (cfg.must_meet)
+		r->met |= meets(spot->netns, spot->dev_name, spot->owner ? task.pid : 0);
+	judge_stage(r, hop_place(id), now);
+
+	where = id | (spot->owner ? WHERE_OWNER : 0) | cpu << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
+	r->last_at = now;
+	r->last_where = where;
+	r->last_place = hop_place(id);
+	if (n >= RECORD_HOPS) {
+		r->flags |= RECORD_TRUNCATED;
+		return;
+	}
+	hop = &r->hop[n];
+	hop->at = now;
+	hop->netns = spot->netns;
+	hop->ifindex = spot->ifindex;
+	hop->tid = task.tid;
+	hop->where = where;
+	r->hops = n + 1;
+}
+
+static __always_inline bool same_tuple(const struct tuple *a, const struct tuple *b)
+{
+	return a->src[1] == b->src[1] && a->dst[1] == b->dst[1] && a->sport == b->sport &&
+	       a->dport == b->dport && a->src[0] == b->src[0] && a->dst[0] == b->dst[0];
+}
+
+/* One end is as it was: NAT of one kind changes only the other. */
+static __always_inline bool same_endpoint(const struct tuple *a, const struct tuple *b)
+{
+	return (a->src[1] == b->src[1] && a->src[0] == b->src[0] && a->sport == b->sport) ||
+	       (a->dst[1] == b->dst[1] && a->dst[0] == b->dst[0] && a->dport == b->dport);
+}
+
+/*
+ * Whether the record is this packet's: pointers are used again soon, and many
+ * frees pass no tracepoint. natted: netfilter may have changed the tuple since
+ * the hop before.
+ */
+static __always_inline bool is_same(const struct record *r, const struct packet *p, const bool natted)
+{
+	bool payload = r->flags & RECORD_PAYLOAD && p->has_payload;
+	bool id = r->ip_id && p->ip_id;
+
+	if (r->last.proto != p->tuple.proto || r->last.family != p->tuple.family)
+		return false;
+	if (p->tuple.proto == IPPROTO_TCP) {
+		if (r->seq != p->seq || r->ack != p->ack)
+			return false;
+	} else if (r->len != p->len || (id && r->ip_id != p->ip_id) || (payload && r->payload != p->payload)) {
+		return false;
+	}
+	if (same_tuple(&r->last, &p->tuple))
+		return true;
+	/* without a number of its own a datagram must keep one end */
+	return natted && (p->tuple.proto == IPPROTO_TCP || id || payload || same_endpoint(&r->last, &p->tuple));
+}
+
+/* Takes over what this hop knows and earlier ones did not. */
+static __always_inline void learn(struct record *r, const struct packet *p, const bool natted)
+{
+	if (natted)
+		r->last = p->tuple;
+	if (!r->ip_id)
+		r->ip_id = p->ip_id;
+	if (p->has_payload && !(r->flags & RECORD_PAYLOAD)) {
+		r->payload = p->payload;
+		r->flags |= RECORD_PAYLOAD;
+	}
+}
+
+/* The last hop of a journey: its verdict, and its way is free again. */
+static __always_inline void end_journey(struct entry *e, struct sk_buff *skb, enum record_end end, u64 now)
+{
+	struct record *r = e->record;
+
+	if (is_slow(r, now)) {
+		u16 segs = segments(skb);
+
+		if (segs > r->segs)
+			r->segs = segs;
+		else if (!r->segs)
+			r->segs = 1;
+	}
+	verdict(r, end, now);
+	release(e);
+}
+
+#endif

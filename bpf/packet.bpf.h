@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From an skb to what the filter and the journey ask of a packet. */
+#ifndef SLOWPKT_PACKET_BPF_H
+#define SLOWPKT_PACKET_BPF_H
+
+#include "read.bpf.h"
+#include "record.h"
+#include <bpf/bpf_endian.h>
+
+enum {
+	AF_INET = 2,
+	AF_INET6 = 10,
+	ETH_P_IP = 0x0800,
+	ETH_P_IPV6 = 0x86dd,
+	ETH_P_8021Q = 0x8100,
+	ETH_P_8021AD = 0x88a8,
+	IPPROTO_TCP = 6,
+	IPPROTO_UDP = 17,
+	EXT_HOPOPTS = 0,
+	EXT_ROUTING = 43,
+	EXT_FRAGMENT = 44,
+	EXT_AUTH = 51,
+	EXT_DSTOPTS = 60,
+	MAX_EXT_HEADERS = 6,
+	MAX_VLAN_TAGS = 2,
+};
+
+struct wire_tcp {
+	__be16 source, dest;
+	__be32 seq, ack;
+	u8 doff;	/* in the high half, in words */
+	u8 flags;
+	__be16 window;
+	u32 check_urg;
+};
+
+struct wire_udp {
+	__be16 source, dest;
+	__be16 len, check;
+	u32 payload[2];
+};
+
+/* As much of a transport header as is read: 20 bytes, of a UDP one 16. */
+union wire_l4 {
+	struct wire_tcp tcp;
+	struct wire_udp udp;
+};
+
+struct wire_ip4 {
+	u8 ver_ihl, tos;
+	__be16 tot_len, id, frag_off;
+	u8 ttl, protocol;
+	u16 check;
+	__be32 saddr, daddr;
+	union wire_l4 l4;	/* where there are no options */
+};
+
+struct wire_ip6 {
+	__be32 ver_flow;
+	__be16 payload_len;
+	u8 nexthdr, hop_limit;
+	__be32 saddr[4], daddr[4];
+	union wire_l4 l4;	/* where there is no extension header */
+};
+
+_Static_assert(sizeof(struct wire_ip4) == 40, "an IPv4 and a TCP header");
+_Static_assert(sizeof(struct wire_ip6) == 60, "an IPv6 and a TCP header");
+
+struct packet {
+	struct tuple tuple;
+	u32 seq, ack;
+	u32 len;
+	u16 win;
+	u16 ip_id;
+	u64 payload;
+	u8 tcp_flags;
+	bool has_payload;
+};
+
+enum parsed {
+	PARSED,
+	NOT_OURS,	/* neither TCP nor UDP over IP */
+	UNPARSED,	/* IP, but its ports are not to be had: a later fragment, a cut-off header */
+};
+
+/* Where the network header lies; what skb->data points to changes from hop to hop. */
+enum l3_at {
+	L3_AT_DATA,	/* receive hops: skb->network_header is not set yet */
+	L3_AT_HEADER,
+};
+
+static __always_inline u64 mapped_v4(__be32 addr)
+{
+	return (u64)addr << 32 | bpf_htonl(0xffff);
+}
+
+static __always_inline void set_v4(struct tuple *t, __be32 src, __be32 dst)
+{
+	t->family = AF_INET;
+	t->src[0] = 0;
+	t->src[1] = mapped_v4(src);
+	t->dst[0] = 0;
+	t->dst[1] = mapped_v4(dst);
+}
+
+static __always_inline u64 two_words(const __be32 *w)
+{
+	return (u64)w[1] << 32 | w[0];
+}
+
+static __always_inline void set_v6(struct tuple *t, const __be32 *src, const __be32 *dst)
+{
+	t->family = AF_INET6;
+	t->src[0] = two_words(src);
+	t->src[1] = two_words(src + 2);
+	t->dst[0] = two_words(dst);
+	t->dst[1] = two_words(dst + 2);
+}
+
+/* l4_len: the transport header and what follows it, bytes. */
+static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len)
+{
+	u32 header = (tcp->doff >> 4) * 4;
+
+	if (header < 20 || l4_len < header)
+		return UNPARSED;
+	p->tuple.proto = IPPROTO_TCP;
+	p->tuple.sport = bpf_ntohs(tcp->source);
+	p->tuple.dport = bpf_ntohs(tcp->dest);
+	p->seq = bpf_ntohl(tcp->seq);
+	p->ack = bpf_ntohl(tcp->ack);
+	p->win = bpf_ntohs(tcp->window);
+	p->tcp_flags = tcp->flags;
+	p->len = l4_len - header;
+	p->payload = 0;
+	p->has_payload = false;
+	return PARSED;
+}
+
+/* linear: bytes of the UDP packet that lie in the linear part, header included. */
+static __always_inline enum parsed parse_udp(struct packet *p, const struct wire_udp *udp, u32 l4_len,
+					     s32 linear)
+{
+	u32 len = bpf_ntohs(udp->len);
+
+	if (l4_len < 8)
+		return UNPARSED;
+	p->tuple.proto = IPPROTO_UDP;
+	p->tuple.sport = bpf_ntohs(udp->source);
+	p->tuple.dport = bpf_ntohs(udp->dest);
+	p->len = len >= 8 ? len - 8 : l4_len - 8;
+	p->has_payload = linear >= 16;
+	p->payload = p->has_payload ? two_words(udp->payload) : 0;
+	p->seq = p->ack = 0;
+	p->win = 0;
+	p->tcp_flags = 0;
+	return PARSED;
+}
+
+static __always_inline enum parsed parse_l4(struct packet *p, u8 proto, const union wire_l4 *l4,
+					    u32 l4_len, s32 linear)
+{
+	if (proto == IPPROTO_TCP)
+		return parse_tcp(p, &l4->tcp, l4_len);
+	if (proto == IPPROTO_UDP)
+		return parse_udp(p, &l4->udp, l4_len, linear);
+	return NOT_OURS;
+}
+
+/*
+ * l3: the header's address. l3_len and linear: bytes from it to the packet's and
+ * to the linear part's end. Reading past the latter is harmless, the skb's shared
+ * info lies behind it, but only what lies before it is the packet's.
+ */
+static __always_inline enum parsed parse_v4(struct packet *p, const void *l3, u32 l3_len, s32 linear)
+{
+	struct wire_ip4 ip;
+	u32 header, tot_len;
+
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), l3))
+		return UNPARSED;
+	if (ip.protocol != IPPROTO_TCP && ip.protocol != IPPROTO_UDP)
+		return NOT_OURS;
+	header = (ip.ver_ihl & 0xf) * 4;
+	tot_len = bpf_ntohs(ip.tot_len);
+	/* 0: a packet beyond 64 kB (BIG TCP), or one whose length is yet to be written */
+	if (!tot_len)
+		tot_len = l3_len;
+	if (header < 20 || tot_len < header || ip.frag_off & bpf_htons(0x1fff))
+		return UNPARSED;
+	if (linear < (s32)header + 8)
+		return UNPARSED;
+	if (header != 20 && bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + header))
+		return UNPARSED;
+	set_v4(&p->tuple, ip.saddr, ip.daddr);
+	p->ip_id = bpf_ntohs(ip.id);
+	return parse_l4(p, ip.protocol, &ip.l4, tot_len - header, linear - (s32)header);
+}
+
+/* Steps over extension headers. Returns the transport protocol, or -1; *off: where it begins. */
+static __noinline int skip_extensions(const void *l3, u32 next, u32 *off)
+{
+	u8 ext[4];
+
+	if (!off)
+		return -1;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < MAX_EXT_HEADERS; i++) {
+		if (next != EXT_HOPOPTS && next != EXT_ROUTING && next != EXT_FRAGMENT &&
+		    next != EXT_AUTH && next != EXT_DSTOPTS)
+			return next;
+		if (bpf_probe_read_kernel(ext, sizeof(ext), l3 + *off))
+			return -1;
+		/* a later fragment has no ports; its offset is in the upper 13 bits */
+		if (next == EXT_FRAGMENT && (ext[2] || ext[3] & 0xf8))
+			return -1;
+		if (next == EXT_FRAGMENT)
+			*off += 8;
+		else if (next == EXT_AUTH)
+			*off += (ext[1] + 2) * 4;
+		else
+			*off += (ext[1] + 1) * 8;
+		next = ext[0];
+	}
+	return -1;
+}
+
+static __noinline u32 parse_v6(struct packet *p, const void *l3, u32 l3_len, s32 linear)
+{
+	struct wire_ip6 ip;
+	u32 off = 40, total;
+	int proto;
+
+	if (!p || bpf_probe_read_kernel(&ip, sizeof(ip), l3))
+		return UNPARSED;
+	proto = ip.nexthdr;
+	total = bpf_ntohs(ip.payload_len) + 40;
+	/* 0: a jumbogram (BIG TCP), or a length that is yet to be written */
+	if (total == 40)
+		total = l3_len;
+	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP) {
+		proto = skip_extensions(l3, proto, &off);
+		if (proto < 0)
+			return UNPARSED;
+		if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
+			return NOT_OURS;
+		if (bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + off))
+			return UNPARSED;
+	}
+	if (total < off || linear < (s32)off + 8)
+		return UNPARSED;
+	set_v6(&p->tuple, ip.saddr, ip.daddr);
+	p->ip_id = 0;
+	return parse_l4(p, proto, &ip.l4, total - off, linear - (s32)off);
+}
+
+static __always_inline bool is_vlan(__be16 protocol)
+{
+	return protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
+}
+
+/*
+ * Bytes of the 802.1Q tags that are still in the data, on receive. *protocol: in
+ * what skb->protocol says, out what the tags hold.
+ */
+static __noinline u32 vlan_length(const void *data, __be16 *protocol)
+{
+	__be16 tag[2];
+	u32 length = 0;
+
+	if (!protocol)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < MAX_VLAN_TAGS && is_vlan(*protocol); i++) {
+		if (bpf_probe_read_kernel(tag, sizeof(tag), data + length))
+			break;
+		length += sizeof(tag);
+		*protocol = tag[1];
+	}
+	return length;
+}
+
+/* A transmit hop may show a VLAN's protocol while the network header is known: ask the header. */
+static __noinline u32 protocol_of_header(const void *l3)
+{
+	u8 version;
+
+	if (bpf_probe_read_kernel(&version, 1, l3))
+		return 0;
+	return version >> 4 == 6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+}
+
+/*
+ * Parses the packet of an skb. protocol: ETH_P_* in network order where the
+ * hook knows it before skb->protocol is set; else 0.
+ */
+static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, enum l3_at at,
+					 __be16 protocol)
+{
+	const void *data = READ(skb, data), *l3;
+	u32 len = READ(skb, len), before;
+
+	if (!protocol)
+		protocol = READ(skb, protocol);
+	if (at == L3_AT_DATA) {
+		l3 = data;
+		if (is_vlan(protocol))
+			l3 += vlan_length(data, &protocol);
+	} else {
+		l3 = READ(skb, head);
+		/* what a tunnel put in front does not change which packet it is */
+		if (READ_BITFIELD(skb, encapsulation))
+			l3 += READ(skb, inner_network_header);
+		else
+			l3 += READ(skb, network_header);
+		if (is_vlan(protocol))
+			protocol = protocol_of_header(l3);
+	}
+	/* negative where data was pulled past the network header already */
+	before = ptr_low(l3) - ptr_low(data);
+	if (protocol == bpf_htons(ETH_P_IP))
+		return parse_v4(p, l3, len - before, (s32)(len - READ(skb, data_len) - before));
+	if (protocol == bpf_htons(ETH_P_IPV6))
+		return parse_v6(p, l3, len - before, (s32)(len - READ(skb, data_len) - before));
+	return NOT_OURS;
+}
+
+/* A TCP header that the IP layer has not seen yet: at skb->data, addresses set by the caller. */
+static __always_inline enum parsed parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
+{
+	struct wire_tcp tcp;
+
+	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)))
+		return UNPARSED;
+	p->ip_id = 0;
+	return parse_tcp(p, &tcp, READ(skb, len));
+}
+
+/* Four bytes of skb->cb, which the layers use as they like. */
+static __always_inline u32 read_cb_u32(struct sk_buff *skb, u32 offset)
+{
+	const void *at = (const void *)&skb->cb + offset;
+#ifdef DIRECT
+	return *(const u32 *)at;
+#else
+	u32 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), at);
+	return value;
+#endif
+}
+
+/* Segments in an skb: 0 in one that was never segmented or merged. */
+static __always_inline u16 segments(struct sk_buff *skb)
+{
+	struct skb_shared_info *shinfo = (void *)READ(skb, head) + READ(skb, end);
+	u16 segs = 0;
+
+	bpf_core_read(&segs, sizeof(segs), &shinfo->gso_segs);
+	return segs;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How a hook reads kernel memory. Every hook is compiled twice from one source:
+ * DIRECT for tp_btf and fentry, whose arguments are BTF pointers that the
+ * verifier lets a program load through, and else for raw_tp and kprobe, whose
+ * arguments are mere numbers and need a probe read for each step.
+ */
+#ifndef SLOWPKT_READ_BPF_H
+#define SLOWPKT_READ_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#ifdef DIRECT
+#define READ(p, field) ((p)->field)
+#define READ_BITFIELD(p, field) BPF_CORE_READ_BITFIELD(p, field)
+#define TP(target, args...) SEC("tp_btf/" #target) int BPF_PROG(btf_##target, args)
+#define FN(target, args...) SEC("fentry/" #target) int BPF_PROG(btf_##target, args)
+#else
+#define READ(p, field) BPF_CORE_READ(p, field)
+#define READ_BITFIELD(p, field) BPF_CORE_READ_BITFIELD_PROBED(p, field)
+#define TP(target, args...) SEC("raw_tp/" #target) int BPF_PROG(probe_##target, args)
+#define FN(target, args...) SEC("kprobe/" #target) int BPF_KPROBE(probe_##target, args)
+#endif
+
+/*
+ * The low half of a pointer as a number. A verifier that would refuse arithmetic
+ * on a BTF pointer takes a 32-bit one for a scalar; the compiler must not see it,
+ * or it would copy the pointer with a 32-bit move first, which is refused.
+ */
+static __always_inline u32 ptr_low(const void *p)
+{
+	u64 low;
+
+	asm volatile("r1 = %1; w1 -= 0; %0 = r1" : "=r"(low) : "r"(p) : "r1");
+	return low;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What user space tells the kernel side before it is loaded. It lies in .rodata,
+ * which is frozen at load, so the verifier drops the code of unused filters.
+ */
+#ifndef SLOWPKT_CONFIG_H
+#define SLOWPKT_CONFIG_H
+
+enum {
+	MAX_PREFIXES = 16,
+	MAX_NETNS = 16,
+	MAX_IFACES = 16,
+	PORT_BYTES = 65536 / 8,
+};
+
+#define NEVER (~0ull)	/* a threshold that nothing reaches */
+
+/* A packet's address a matches if (a[i] & mask[i]) == addr[i] for both halves. */
+struct prefix {
+	__u64 addr[2];	/* network order, IPv4 as ::ffff:a.b.c.d */
+	__u64 mask[2];
+};
+
+struct prefixes {
+	__u32 n;	/* 0: any address will do */
+	struct prefix p[MAX_PREFIXES];
+};
+
+struct iface {
+	char name[DEV_NAME_LEN] __attribute__((aligned(8))); /* padded with NULs */
+	__u32 netns;	/* inum; 0: any */
+};
+
+/* A bit per port, in host order: byte port / 8, bit port % 8. */
+struct ports {
+	__u8 used;	/* 0: any port will do */
+	__u8 bit[PORT_BYTES];
+};
+
+struct config {
+	/* the filter of one tuple */
+	__u8 tcp, udp;		/* let through */
+	__u8 ipv4, ipv6;	/* let through */
+	__u8 has_seq;
+	__u32 seq;		/* the TCP range must contain it */
+	struct prefixes host, src, dst;
+	struct ports dport, sport, port; /* port: either of both */
+	/* the filter of the whole journey */
+	__u32 n_netns;
+	__u32 netns[MAX_NETNS];
+	__u32 n_ifaces;
+	struct iface iface[MAX_IFACES];
+	__u32 pid;		/* 0: any */
+	__u8 must_meet;		/* enum record_met */
+	/* the thresholds, ns; NEVER: not judged */
+	__u64 total_tcp, total_udp;
+	__u8 judge_stages;	/* some entry of stage[] is not NEVER */
+	__u64 stage[PLACES][PLACES]; /* from, to */
+	/* the table */
+	__u32 set_bits;		/* it has 1 << set_bits sets */
+};
+
+#endif

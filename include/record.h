@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the kernel side writes and user space reads: the record of a journey.
+ * The same bytes live in the table and travel through the ring buffer.
+ *
+ * The includer supplies __u8 … __u64 (linux/types.h or vmlinux.h).
+ */
+#ifndef SLOWPKT_RECORD_H
+#define SLOWPKT_RECORD_H
+
+#include "hops.h"
+
+enum {
+	RECORD_HOPS = 32,
+	SET_WAYS = 4,
+	COMM_LEN = 16,		/* TASK_COMM_LEN */
+	DEV_NAME_LEN = 16,	/* IFNAMSIZ */
+};
+
+/* Addresses are in network order, IPv4 as ::ffff:a.b.c.d; ports in host order. */
+struct tuple {
+	__u64 src[2];
+	__u64 dst[2];
+	__u16 sport;
+	__u16 dport;
+	__u8 family;	/* AF_INET or AF_INET6; 0: not known */
+	__u8 proto;	/* IPPROTO_TCP or IPPROTO_UDP */
+	__u16 unused;
+};
+
+/*
+ * One hop. `where` holds the hop's id, whether the current task owns the packet,
+ * the CPU, and the generation of the journey that wrote it: a hop whose
+ * generation is not the record's was written by another packet and is not shown.
+ */
+struct hop {
+	__u64 at;	/* CLOCK_MONOTONIC, ns */
+	__u32 netns;	/* inum; 0: not known */
+	__u32 ifindex;	/* in netns; 0: no device here */
+	__u32 tid;	/* the current task, owner or not */
+	__u32 where;
+};
+
+enum {
+	WHERE_HOP_BITS = 6,
+	WHERE_OWNER = 1 << 6,
+	WHERE_CPU_SHIFT = 7,
+	WHERE_CPU_BITS = 13,	/* NR_CPUS is 8192 at the most */
+	WHERE_GEN_SHIFT = 20,
+	WHERE_GEN_BITS = 12,
+};
+
+#define WHERE_HOP(w)	((w) & ((1u << WHERE_HOP_BITS) - 1))
+#define WHERE_CPU(w)	(((w) >> WHERE_CPU_SHIFT) & ((1u << WHERE_CPU_BITS) - 1))
+#define WHERE_GEN(w)	((w) >> WHERE_GEN_SHIFT)
+
+enum record_end {
+	END_NONE,
+	END_DELIVERED,	/* handed to the TCP state machine */
+	END_READ,
+	END_SENT,	/* handed to a device with hardware behind it */
+	END_DROPPED,
+	END_UNREAD,	/* its socket was closed */
+	END_EVICTED,
+	END_UNKNOWN,
+	END_WAITING,	/* not an end: user space found it still held */
+};
+
+enum record_flag {
+	RECORD_PARTIAL = 1 << 0,	/* the journey's beginning was not seen */
+	RECORD_TRUNCATED = 1 << 1,	/* more than RECORD_HOPS hops */
+	RECORD_SLOW = 1 << 2,		/* a named stage reached its threshold */
+	RECORD_PAYLOAD = 1 << 3,	/* payload[] is known */
+	RECORD_CUT = 1 << 4,		/* passed to the first segment of a GSO packet */
+};
+
+/* The conditions that a journey must meet before it is sent up, in any order. */
+enum record_met {
+	MET_NETNS = 1 << 0,
+	MET_IFACE = 1 << 1,
+	MET_PID = 1 << 2,
+};
+
+struct record {
+	__u32 gen;		/* of this journey; never 0 in a live record */
+	__u8 hops;		/* used entries of hop[] */
+	__u8 flags;		/* enum record_flag */
+	__u8 met;		/* enum record_met */
+	__u8 end;		/* enum record_end */
+	__u64 end_at;		/* ns; 0 until it ended */
+	__u64 last_at;		/* the last hop's time, also of one that found no room */
+	__u32 last_where;	/* and its `where` */
+	__u32 drop_reason;	/* enum skb_drop_reason of the running kernel; with END_DROPPED */
+	struct tuple first;
+	struct tuple last;
+	__u32 seq;		/* TCP; host order as all below */
+	__u32 ack;
+	__u32 len;		/* payload, bytes */
+	__u16 win;		/* TCP, as in the header, not scaled */
+	__u16 ip_id;		/* IPv4; 0: none or not known yet */
+	__u64 payload;		/* UDP: the first eight bytes: identity where the IP id is 0 */
+	__u16 segs;		/* segments in this skb; 0: not known */
+	__u8 tcp_flags;		/* the header's byte: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, … */
+	__u8 last_place;	/* enum place of the last hop */
+	__u8 unused[4];
+	/* the reader of a UDP datagram; with END_READ */
+	__u32 reader_pid;
+	__u32 reader_tid;
+	char reader_comm[COMM_LEN];
+	/* Written by user space when its sweep printed the record. */
+	__u32 reported;		/* the generation that was printed */
+	__u32 pkt;		/* and its number */
+	__u64 unused_tail[8];
+	struct hop hop[RECORD_HOPS];
+};
+
+/*
+ * The generation of a journey follows from its first hop's time, so that a record
+ * whose head and first hop come from two packets gives itself away.
+ */
+static inline __attribute__((always_inline)) __u32 record_generation(__u64 first_at)
+{
+	return (__u32)((first_at * 0x9e3779b97f4a7c15ull) >> 32) | 1u << 31;
+}
+
+/* Whether head and first hop were written by one packet. */
+static inline __attribute__((always_inline)) int record_intact(const struct record *r)
+{
+	return r->gen == record_generation(r->hop[0].at) &&
+	       WHERE_GEN(r->hop[0].where) == (r->gen & ((1u << WHERE_GEN_BITS) - 1));
+}
+
+/*
+ * One set of the table, a page. `skb` names the packet of each way (0: free);
+ * `refused` remembers packets that no filter let through, so that they need not
+ * be parsed again at the next hop.
+ */
+struct set {
+	__u64 skb[SET_WAYS];
+	__u64 refused[SET_WAYS];
+	struct record way[SET_WAYS];
+};
+
+/* Counters of one CPU, in a cache line of its own. */
+struct counts {
+	__u64 hits[HOP_IDS];
+	__u64 matched;
+	__u64 slow;
+	__u64 lost;
+	__u64 evicted;
+	__u64 unparsed;
+	__u64 torn;	/* slow, but written by two packets at once: not sent */
+} __attribute__((aligned(64)));
+
+enum { COUNT_CPUS = 1024 };	/* a power of two; CPUs beyond share a line */
+
+struct dev_key {
+	__u32 netns;
+	__u32 ifindex;
+};
+
+struct dev_name {
+	char name[DEV_NAME_LEN];
+};
+
+struct task_name {
+	__u32 pid;	/* tgid */
+	char comm[COMM_LEN];
+};
+
+/* A name that the kernel side stored already, so that the next hop need not do it again. */
+struct seen {
+	__u64 key;
+	__u64 name[2];
+};
+
+enum { SEEN = 1024 };
+
+_Static_assert(sizeof(struct tuple) == 40, "tuple");
+_Static_assert(sizeof(struct hop) == 24, "hop");
+_Static_assert(sizeof(struct record) == 1008, "a set must be a page");
+_Static_assert(sizeof(struct set) == 4096, "a set must be a page");
+_Static_assert(HOP_IDS <= 1 << WHERE_HOP_BITS, "hop ids must fit into where");
+
+#endif

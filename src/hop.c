@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <stddef.h>
+
+#include "hop.h"
+
+#define HOP_INFO(id, kind_, target_, place_, shown_, article_)		\
+	[HOP_##id] = {							\
+		.kind = HOP_##kind_,					\
+		.place = PLACE_##place_,				\
+		.target = #target_,					\
+		.shown = shown_,					\
+		.article = article_,					\
+	},
+
+const struct hop_info hop_infos[HOP_IDS] = { HOPS(HOP_INFO) };

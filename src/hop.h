@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The table of hops as user space sees it. */
+#ifndef SLOWPKT_HOP_H
+#define SLOWPKT_HOP_H
+
+#include "hops.h"
+
+enum hop_kind {
+	HOP_TP,		/* a tracepoint */
+	HOP_FN,		/* a function's entry */
+	HOP_FEXIT,	/* a function's exit */
+	HOP_MODFN,	/* a function of a module that may come later */
+};
+
+struct hop_info {
+	enum hop_kind kind;
+	enum place place;
+	const char *target;	/* what is attached to */
+	const char *shown;	/* its name in every output */
+	const char *article;	/* what to attach to instead; NULL: nothing */
+};
+
+extern const struct hop_info hop_infos[HOP_IDS];
+
+#endif

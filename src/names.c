@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+
+#include "clock.h"
+#include "names.h"
+
+struct kernel_names {
+	int dev_map, task_map;
+	const struct btf *btf;
+	const struct btf_type *reasons;	/* enum skb_drop_reason; NULL: the kernel has none */
+	struct names names;
+};
+
+static int device_name(void *context, struct dev_key key, struct dev_name *name)
+{
+	const struct kernel_names *n = context;
+
+	return bpf_map_lookup_elem(n->dev_map, &key, name) ? -ENOENT : 0;
+}
+
+static int task_name(void *context, uint32_t tid, struct task_name *name)
+{
+	const struct kernel_names *n = context;
+
+	return bpf_map_lookup_elem(n->task_map, &tid, name) ? -ENOENT : 0;
+}
+
+/* Their numbers move from kernel to kernel, so only the running one's BTF can tell. */
+static const char *drop_reason(void *context, uint32_t reason)
+{
+	static const char prefix[] = "SKB_DROP_REASON_";
+	const struct kernel_names *n = context;
+	const struct btf_enum *e;
+	const char *name;
+
+	if (!n->reasons)
+		return NULL;
+	e = btf_enum(n->reasons);
+	for (int i = 0; i < btf_vlen(n->reasons); i++) {
+		if ((uint32_t)e[i].val != reason)
+			continue;
+		name = btf__name_by_offset(n->btf, e[i].name_off);
+		return strncmp(name, prefix, strlen(prefix)) ? name : name + strlen(prefix);
+	}
+	return NULL;
+}
+
+static uint64_t wall(void *context, uint64_t mono)
+{
+	(void)context;
+	return clock__wall(mono);
+}
+
+struct kernel_names *names__new(int dev_map, int task_map, const struct btf *btf)
+{
+	struct kernel_names *n = calloc(1, sizeof(*n));
+	int id;
+
+	if (!n)
+		return NULL;
+	n->dev_map = dev_map;
+	n->task_map = task_map;
+	n->btf = btf;
+	id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM);
+	n->reasons = id > 0 ? btf__type_by_id(btf, id) : NULL;
+	n->names = (struct names){ n, device_name, task_name, drop_reason, wall };
+	return n;
+}
+
+void names__free(struct kernel_names *names)
+{
+	free(names);
+}
+
+const struct names *names__of(const struct kernel_names *names)
+{
+	return &names->names;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What follows from all options together, and which of them exclude each other. */
+#include <errno.h>
+
+#include "cmdline.h"
+#include "parse.h"
+
+/* The articles' thresholds. */
+#define TOTAL_TCP (30 * NS_PER_MS)
+#define TOTAL_UDP (3 * NS_PER_MS)
+
+enum { IPV4 = 1, IPV6 = 2 };
+
+static int settle_protocols(struct cmdline *c)
+{
+	struct config *config = &c->o->config;
+	bool tcp = c->tcp || !c->udp, udp = c->udp || !c->tcp;
+
+	if (config->has_seq) {
+		if (!tcp)
+			return cmdline__error("--seq: only TCP has sequence numbers: leave out -u");
+		udp = false;
+	}
+	if (c->stages & 1u << STAGE_SOCKET && !udp)
+		return cmdline__error("-l socket: it is judged for UDP only: leave out %s",
+				      config->has_seq ? "--seq" : "-t");
+	if (c->stages & 1u << STAGE_TCPLOCK && !tcp)
+		return cmdline__error("-l tcplock: only TCP has this stage: leave out -u");
+
+	/* where nothing of a protocol is judged, its packets need not be tracked */
+	if (!c->has_total && c->stages == 1u << STAGE_SOCKET)
+		tcp = false;
+	if (!c->has_total && c->stages == 1u << STAGE_TCPLOCK)
+		udp = false;
+	config->tcp = tcp;
+	config->udp = udp;
+	return 0;
+}
+
+/* The IP versions that a list of prefixes lets through; 0 after a message. */
+static unsigned int versions_of(const struct prefixes *list, const char *option)
+{
+	unsigned int versions = 0;
+	bool wide = false;
+
+	for (unsigned int i = 0; i < list->n; i++) {
+		versions |= prefix__is_ipv4(&list->p[i]) ? IPV4 : IPV6;
+		wide |= prefix__covers_ipv4(&list->p[i]);
+	}
+	/* IPv4 lies inside ::/0 in the kernel's comparison, but not in the user's mind */
+	if (wide && versions == (IPV4 | IPV6)) {
+		cmdline__error("%s: ::/0 and an IPv4 address exclude each other: give one of "
+			       "them, or no address at all", option);
+		return 0;
+	}
+	return versions ? versions : IPV4 | IPV6;
+}
+
+static int settle_versions(struct cmdline *c)
+{
+	struct config *config = &c->o->config;
+	const struct prefixes *lists[] = { &config->host, &config->src, &config->dst };
+	static const char *const options[] = { "-H", "--src", "--dst" };
+	unsigned int left = IPV4 | IPV6;
+	const char *narrowed = NULL;
+
+	if (c->ipv4 != c->ipv6) {
+		left = c->ipv4 ? IPV4 : IPV6;
+		narrowed = c->ipv4 ? "-4" : "-6";
+	}
+	for (unsigned int i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		unsigned int versions = versions_of(lists[i], options[i]);
+
+		if (!versions)
+			return -EINVAL;
+		if (!(left & versions))
+			return cmdline__error("%s: no packet can match: it lets only %s through, %s only %s",
+					      options[i], versions == IPV4 ? "IPv4" : "IPv6",
+					      narrowed, left == IPV4 ? "IPv4" : "IPv6");
+		if ((left & versions) != left)
+			narrowed = options[i];
+		left &= versions;
+	}
+	config->ipv4 = !!(left & IPV4);
+	config->ipv6 = !!(left & IPV6);
+	return 0;
+}
+
+/* The smallest threshold of the named stages among those of a mask. */
+static uint64_t threshold_of(const struct cmdline *c, uint32_t stages)
+{
+	uint64_t least = NEVER;
+
+	for (unsigned int i = 0; i < STAGES; i++)
+		if (c->stages & stages & 1u << i && c->stage[i] < least)
+			least = c->stage[i];
+	return least;
+}
+
+static void settle_thresholds(struct cmdline *c)
+{
+	struct config *config = &c->o->config;
+
+	c->o->only_stages = c->stages && !c->has_total;
+	if (c->o->only_stages) {
+		config->total_tcp = config->total_udp = NEVER;
+	} else {
+		config->total_tcp = c->has_total ? c->total : TOTAL_TCP;
+		config->total_udp = c->has_total ? c->total : TOTAL_UDP;
+	}
+	config->judge_stages = c->stages != 0;
+	for (unsigned int from = 0; from < PLACES; from++)
+		for (unsigned int to = 0; to < PLACES; to++)
+			config->stage[from][to] = threshold_of(c, stage__between(from, to));
+}
+
+static void settle_hops(struct cmdline *c)
+{
+	uint32_t places = 0;
+
+	if (!c->o->only_stages) {
+		c->o->hops = (1u << HOP_IDS) - 1;
+		return;
+	}
+	for (unsigned int i = 0; i < STAGES; i++)
+		if (c->stages & 1u << i)
+			places |= stage__places(i);
+	/* a packet is cut between the qdisc and the driver: who asks there must follow it */
+	if (places & 1u << PLACE_XMIT)
+		places |= 1u << PLACE_CUT;
+	c->o->hops = 0;
+	for (unsigned int i = 0; i < HOP_IDS; i++)
+		if (places & 1u << hop_place(i))
+			c->o->hops |= 1u << i;
+}
+
+_Static_assert(HOP_IDS < 32, "options.hops is a mask of 32 bits");
+
+int cmdline__settle(struct cmdline *c)
+{
+	struct config *config = &c->o->config;
+	int rc = settle_protocols(c);
+
+	if (!rc)
+		rc = settle_versions(c);
+	if (rc)
+		return rc;
+	settle_thresholds(c);
+	settle_hops(c);
+	config->must_meet = (config->n_netns ? MET_NETNS : 0) | (config->n_ifaces ? MET_IFACE : 0) |
+			    (config->pid ? MET_PID : 0);
+	return 0;
+}

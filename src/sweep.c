@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "sweep.h"
+
+/* A journey that has passed no hop for so long is not on its way between two of them. */
+static const uint64_t QUIET = 1000000000;
+
+static bool is_held(const struct record *r)
+{
+	return r->last_place == PLACE_ENQUEUE || r->last_place == PLACE_QUEUE;
+}
+
+static uint64_t wait_limit(const struct record *r, const struct config *cfg)
+{
+	if (!cfg->judge_stages)
+		return NEVER;
+	return r->last_place == PLACE_ENQUEUE ? cfg->stage[PLACE_ENQUEUE][PLACE_READ] :
+						cfg->stage[PLACE_QUEUE][PLACE_XMIT];
+}
+
+/*
+ * Sets end and end_at of a record that is slow by what is certain: a held one has
+ * waited until now, of any other one only the time between its hops is known.
+ */
+static bool judge(struct record *r, const struct config *cfg, uint64_t now)
+{
+	uint64_t limit = r->first.proto == 6 /* TCP */ ? cfg->total_tcp : cfg->total_udp;
+	uint64_t start = r->hop[0].at;
+	bool held = is_held(r);
+
+	if (r->last_at < start || now < r->last_at || (!held && now - r->last_at < QUIET))
+		return false;
+	r->end = held ? END_WAITING : END_UNKNOWN;
+	r->end_at = held ? now : r->last_at;
+	return r->flags & RECORD_SLOW || r->end_at - start >= limit ||
+	       (held && now - r->last_at >= wait_limit(r, cfg));
+}
+
+/*
+ * Copies a record out from under its writer. A copy whose generation and number of
+ * hops stood still meanwhile is whole: nothing else of a record changes once written.
+ */
+static bool copy(struct record *to, const volatile struct record *from)
+{
+	uint32_t gen = from->gen;
+	uint8_t hops = from->hops;
+
+	if (hops > RECORD_HOPS)
+		return false;
+	memcpy(to, (const void *)from, offsetof(struct record, hop) + hops * sizeof(struct hop));
+	__sync_synchronize();
+	return hops && from->gen == gen && from->hops == hops && to->gen == gen && to->hops == hops;
+}
+
+static void look_at(volatile __u64 *skb, struct record *shared, const struct config *cfg, uint64_t now,
+		    uint64_t *number, sweep_sink sink, void *context)
+{
+	__u64 tag = *skb;
+	struct record r;
+
+	/* free, or being begun; skbs are aligned */
+	if (tag < SET_WAYS || shared->reported == shared->gen)
+		return;
+	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now))
+		return;
+	if ((r.met & cfg->must_meet) != cfg->must_meet)
+		return;
+	/* marked first: if the end comes now, its event carries the same number */
+	shared->pkt = ++*number;
+	shared->reported = r.gen;
+	__sync_synchronize();
+	if (*skb == tag && shared->gen == r.gen)
+		sink(context, &r, *number);
+}
+
+void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now,
+		  uint64_t *number, sweep_sink sink, void *context)
+{
+	for (size_t i = 0; i < n; i++)
+		for (unsigned int way = 0; way < SET_WAYS; way++)
+			look_at(&sets[i].skb[way], &sets[i].way[way], cfg, now, number, sink, context);
+}
