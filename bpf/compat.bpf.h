@@ -32,33 +32,4 @@ static __always_inline bool purged(u32 reason)
 	       reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_QUEUE_PURGE);
 }
 
-struct current {
-	u32 pid, tid;
-	u64 comm[2];
-};
-
-/*
- * The current task. bpf_get_current_task_btf() came in 5.11 (3ca1032ab7ab) and is
- * the cheapest; it is for programs with BTF pointers only.
- */
-static __always_inline void read_current(struct current *c)
-{
-#ifdef DIRECT
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)) {
-		struct task_struct *task = bpf_get_current_task_btf();
-
-		c->tid = task->pid;
-		c->pid = task->tgid;
-		c->comm[0] = *(u64 *)&task->comm[0];
-		c->comm[1] = *(u64 *)&task->comm[8];
-		return;
-	}
-#endif
-	u64 id = bpf_get_current_pid_tgid();
-
-	c->tid = id;
-	c->pid = id >> 32;
-	bpf_get_current_comm(c->comm, sizeof(c->comm));
-}
-
 #endif

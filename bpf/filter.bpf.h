@@ -8,7 +8,11 @@
 
 static __always_inline bool has_port(const volatile struct ports *ports, u16 port)
 {
-	return ports->bit[port >> 3] & 1 << (port & 7);
+	u32 at = port;
+
+	/* a port that was spilled to the stack has lost its bounds for the verifier */
+	asm volatile("%0 &= 0xffff" : "+r"(at));
+	return ports->bit[at >> 3] & 1 << (at & 7);
 }
 
 static __always_inline bool within(const volatile struct prefixes *list, const u64 *addr)
@@ -55,11 +59,14 @@ static __always_inline bool wanted(const struct packet *p)
 	return wanted_ports(t) && wanted_hosts(t);
 }
 
-/* Which conditions of the whole journey this hop meets (enum record_met). */
-static __always_inline u8 meets(u32 netns, const u64 *dev_name, u32 owner_pid)
+/* Which conditions of the whole journey a place meets (enum record_met). dev: NULL at a socket. */
+static __always_inline u8 meets(u32 netns, struct net_device *dev)
 {
+	u64 dev_name[2] = {};
 	u8 met = 0;
 
+	if (cfg.n_ifaces && dev)
+		bpf_core_read(dev_name, sizeof(dev_name), &dev->name);
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < MAX_NETNS && i < cfg.n_netns; i++)
 		if (cfg.netns[i] == netns)
@@ -72,8 +79,6 @@ static __always_inline u8 meets(u32 netns, const u64 *dev_name, u32 owner_pid)
 		    (!cfg.iface[i].netns || cfg.iface[i].netns == netns))
 			met |= MET_IFACE;
 	}
-	if (cfg.pid && cfg.pid == owner_pid)
-		met |= MET_PID;
 	return met;
 }
 

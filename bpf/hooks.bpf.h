@@ -10,9 +10,13 @@
 #include "filter.bpf.h"
 #include "journey.bpf.h"
 
-static __always_inline void count_hit(enum hop_id id)
+/* Counts a run of a hook. Returns the CPU, which every hop needs. */
+static __always_inline u32 count_hit(const enum hop_id id)
 {
-	my_counts()->hits[id]++;
+	u32 cpu = bpf_get_smp_processor_id();
+
+	counts[cpu & (COUNT_CPUS - 1)].hits[id]++;
+	return cpu;
 }
 
 static __always_inline u32 netns_of_sock(struct sock *sk)
@@ -22,29 +26,6 @@ static __always_inline u32 netns_of_sock(struct sock *sk)
 	return READ(net, ns.inum);
 }
 
-static __always_inline void spot_of_dev(struct spot *spot, struct net_device *dev)
-{
-	struct net *net = READ(dev, nd_net.net);
-
-	spot->netns = READ(net, ns.inum);
-	spot->ifindex = READ(dev, ifindex);
-#ifdef DIRECT
-	spot->dev_name[0] = *(u64 *)&dev->name[0];
-	spot->dev_name[1] = *(u64 *)&dev->name[8];
-#else
-	bpf_core_read(spot->dev_name, sizeof(spot->dev_name), &dev->name);
-#endif
-	spot->owner = false;
-}
-
-static __always_inline void spot_of_sock(struct spot *spot, struct sock *sk, bool owner)
-{
-	spot->netns = netns_of_sock(sk);
-	spot->ifindex = 0;
-	spot->dev_name[0] = spot->dev_name[1] = 0;
-	spot->owner = owner;
-}
-
 /* Hardware lies behind it: a packet enters or leaves the host here. */
 static __always_inline bool is_nic(struct net_device *dev)
 {
@@ -52,20 +33,17 @@ static __always_inline bool is_nic(struct net_device *dev)
 }
 
 /*
- * A packet is met on its way. Its record is continued if it is this packet's,
- * else one begins here, anew or in its middle. natted: netfilter may have changed
- * the tuple since the hop before. On return e->record is NULL where the packet is
- * not tracked.
+ * No hop went before, or none that this packet is known to follow: asks the packet
+ * itself. Its record is kept if it is this packet's, else a journey begins, anew or
+ * in its middle. False: it is not tracked.
  */
-static __always_inline void meet(struct entry *e, struct sk_buff *skb, const struct spot *spot,
-				 const enum hop_id id, enum parsed parsed, const struct packet *p,
-				 bool anew, const bool natted, u64 now)
+static __always_inline bool recognize(struct entry *e, struct sk_buff *skb, enum parsed parsed,
+				      const struct packet *p, bool anew, const bool natted, u64 now)
 {
-	if (tracked(e, skb)) {
+	if (e->record) {
 		if (!anew && parsed == PARSED && is_same(e->record, p, natted)) {
 			learn(e->record, p, natted);
-			add_hop(e->record, id, spot, now);
-			return;
+			return true;
 		}
 		lose(e);
 	}
@@ -73,113 +51,174 @@ static __always_inline void meet(struct entry *e, struct sk_buff *skb, const str
 		my_counts()->unparsed++;
 	if (parsed != PARSED || !wanted(p)) {
 		refuse(e, skb);
-		return;
+		return false;
 	}
 	begin(e, skb, p, now, !anew);
-	add_hop(e->record, id, spot, now);
-	publish(e, skb);
+	return true;
 }
 
-enum {
-	NATTED = 1 << 0,	/* netfilter may have changed the tuple since the hop before */
-	ASK_AGAIN = 1 << 1,	/* so a packet that was refused may be let through now */
-};
-
-/* A hop at a device or in the IP layer, neither a journey's beginning nor its end. */
-static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id, const int how)
+/*
+ * A packet that no filter let through before netfilter may pass after it. Without
+ * a conntrack entry nothing but stateless NAT changes it, which the socket's hop sees.
+ */
+static __always_inline bool may_be_natted(struct sk_buff *skb)
 {
-	struct packet p = {};
-	struct entry e;
-	struct spot spot;
+	return READ(skb, _nfct);
+}
 
-	count_hit(id);
-	if (!entry_of(&e, skb) || (!(how & ASK_AGAIN) && refused(&e, skb)))
+/* A hop at a device. natted: netfilter may have changed the tuple since the hop before. */
+static __always_inline int hop_at_device(struct sk_buff *skb, const enum hop_id id, const enum l3_at at,
+					 const __be16 protocol, const bool natted)
+{
+	u32 cpu = count_hit(id);
+	struct net_device *dev;
+	struct packet p;
+	struct entry e;
+	u64 now;
+
+	if (!entry_of(&e, skb) || refused(&e, skb))
 		return 0;
-	spot_of_dev(&spot, READ(skb, dev));
-	meet(&e, skb, &spot, id, parse(&p, skb, L3_AT_HEADER, 0), &p, false, how & NATTED, bpf_ktime_get_ns());
+	now = bpf_ktime_get_ns();
+	dev = READ(skb, dev);
+	tracked(&e, skb);
+	if ((!e.record || !follows(e.record, hop_place(id), dev, now, cpu)) &&
+	    !recognize(&e, skb, parse(&p, skb, at, protocol), &p, false, natted, now))
+		return 0;
+	arrive(e.record, dev);
+	add_hop(e.record, id, now, cpu, false);
+	publish(&e, skb);
+	return 0;
+}
+
+/* Routed, past netfilter: the first hop that sees what it has made of the packet. */
+static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const __be16 protocol)
+{
+	struct entry e;
+
+	if (entry_of(&e, skb) && refused(&e, skb) && may_be_natted(skb))
+		e.set->refused[e.slot] = 0;
+	return hop_at_device(skb, id, L3_MAY_BE_INNER, protocol, true);
+}
+
+/* The bridge: at the device where the packet was received, so none of it is read. */
+static __always_inline int hop_bridge(struct sk_buff *skb)
+{
+	u32 cpu = count_hit(HOP_BR_HANDLE_FRAME_FINISH);
+	struct packet p;
+	struct entry e;
+	u64 now;
+
+	if (!entry_of(&e, skb) || refused(&e, skb))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!tracked(&e, skb) || !follows(e.record, PLACE_BRIDGE, NULL, now, cpu)) {
+		if (!recognize(&e, skb, parse(&p, skb, L3_AT_HEADER, 0), &p, false, true, now))
+			return 0;
+		arrive(e.record, READ(skb, dev));
+	}
+	add_hop(e.record, HOP_BR_HANDLE_FRAME_FINISH, now, cpu, false);
+	publish(&e, skb);
 	return 0;
 }
 
 /* The stack takes a packet from a device: from a NIC it has just come to this host. */
 static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id)
 {
+	u32 cpu = count_hit(id);
 	struct net_device *dev = READ(skb, dev);
-	bool nic = is_nic(dev);
-	struct packet p = {};
+	bool anew = is_nic(dev);
+	struct packet p;
 	struct entry e;
-	struct spot spot;
+	u64 now;
 
-	count_hit(id);
-	if (!entry_of(&e, skb) || (!nic && refused(&e, skb)))
+	if (!entry_of(&e, skb) || (!anew && refused(&e, skb)))
 		return 0;
+	now = bpf_ktime_get_ns();
 	/* an old driver's netif_rx has begun the journey a moment ago */
-	if (nic && id == HOP_NETIF_RECEIVE_SKB && tracked(&e, skb) && e.record->last_place == PLACE_NETIF_RX)
-		nic = false;
-	spot_of_dev(&spot, dev);
+	if (tracked(&e, skb) && anew && id == HOP_NETIF_RECEIVE_SKB &&
+	    e.record->last_place == PLACE_NETIF_RX && e.record->last_dev == (u64)dev)
+		anew = false;
 	/* natted: a bridge that calls netfilter hands the packet up through here */
-	meet(&e, skb, &spot, id, parse(&p, skb, L3_AT_DATA, 0), &p, nic, id == HOP_NETIF_RECEIVE_SKB,
-	     bpf_ktime_get_ns());
+	if ((anew || !e.record || !follows(e.record, hop_place(id), dev, now, cpu)) &&
+	    !recognize(&e, skb, parse(&p, skb, L3_AT_DATA, 0), &p, anew, id == HOP_NETIF_RECEIVE_SKB, now))
+		return 0;
+	arrive(e.record, dev);
+	add_hop(e.record, id, now, cpu, false);
+	publish(&e, skb);
 	return 0;
 }
 
 /* After the qdisc, into the driver; a NIC's driver takes the packet off this host. */
 static __always_inline int hop_xmit(struct sk_buff *skb)
 {
-	struct net_device *dev = READ(skb, dev);
-	struct packet p = {};
+	u32 cpu = count_hit(HOP_DEV_HARD_START_XMIT);
+	struct net_device *dev;
+	struct packet p;
 	struct entry e;
-	struct spot spot;
+	bool nic;
 	u64 now;
 
-	count_hit(HOP_DEV_HARD_START_XMIT);
 	if (!entry_of(&e, skb) || refused(&e, skb))
 		return 0;
-	spot_of_dev(&spot, dev);
 	now = bpf_ktime_get_ns();
-	meet(&e, skb, &spot, HOP_DEV_HARD_START_XMIT, parse(&p, skb, L3_AT_HEADER, 0), &p, false, false, now);
-	if (e.record && is_nic(dev))
+	dev = READ(skb, dev);
+	nic = is_nic(dev);
+	tracked(&e, skb);
+	if ((nic || !e.record || !follows(e.record, PLACE_XMIT, dev, now, cpu)) &&
+	    !recognize(&e, skb, parse(&p, skb, L3_MAY_BE_INNER, 0), &p, false, false, now))
+		return 0;
+	arrive(e.record, dev);
+	add_hop(e.record, HOP_DEV_HARD_START_XMIT, now, cpu, false);
+	if (nic)
 		end_journey(&e, skb, END_SENT, now);
-	return 0;
-}
-
-/* A journey's beginning at a socket of this host. */
-static __always_inline int hop_send(struct sk_buff *skb, const enum hop_id id, struct spot *spot,
-				    enum parsed parsed, const struct packet *p)
-{
-	struct entry e;
-
-	if (entry_of(&e, skb))
-		meet(&e, skb, spot, id, parsed, p, true, false, bpf_ktime_get_ns());
+	else
+		publish(&e, skb);
 	return 0;
 }
 
 /*
- * TCP hands a segment to IP. The addresses are the caller's: no IP header yet.
- * The task owns the packet only where it holds the socket's lock; else an ACK or
- * a timer sends it in whatever task was interrupted.
+ * A journey's beginning at a socket of this host. owner: the current task sends,
+ * rather than being interrupted by an ACK or a timer that does.
  */
-static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
-					struct packet *p)
+static __always_inline int hop_send(struct sk_buff *skb, struct entry *e, const enum hop_id id,
+				    enum parsed parsed, const struct packet *p, u32 netns, u32 cpu, bool owner)
 {
-	struct spot spot;
+	u64 now = bpf_ktime_get_ns();
 
-	count_hit(id);
-	spot_of_sock(&spot, sk, READ(sk, sk_lock.owned));
-	return hop_send(skb, id, &spot,
-			READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS, p);
+	tracked(e, skb);
+	if (!recognize(e, skb, parsed, p, true, false, now))
+		return 0;
+	arrive_at_socket(e->record, netns);
+	add_hop(e->record, id, now, cpu, owner);
+	publish(e, skb);
+	return 0;
+}
+
+/* TCP hands a segment to IP. The addresses are the caller's: there is no IP header yet. */
+static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
+					struct packet *p, u32 cpu)
+{
+	struct entry e;
+
+	if (!entry_of(&e, skb))
+		return 0;
+	return hop_send(skb, &e, id, READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS,
+			p, netns_of_sock(sk), cpu, READ(sk, sk_lock.owned));
 }
 
 static __always_inline int hop_send_tcp4(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
 					 __be32 saddr, __be32 daddr)
 {
+	u32 cpu = count_hit(id);
 	struct packet p = {};
 
 	set_v4(&p.tuple, saddr, daddr);
-	return hop_send_tcp(sk, skb, id, &p);
+	return hop_send_tcp(sk, skb, id, &p, cpu);
 }
 
 static __always_inline int hop_send_tcp6(struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6)
 {
+	u32 cpu = count_hit(HOP_IP6_XMIT);
 	struct in6_addr src, dst;
 	struct packet p = {};
 
@@ -187,21 +226,23 @@ static __always_inline int hop_send_tcp6(struct sock *sk, struct sk_buff *skb, s
 	bpf_core_read(&src, sizeof(src), &fl6->saddr);
 	bpf_core_read(&dst, sizeof(dst), &fl6->daddr);
 	set_v6(&p.tuple, src.in6_u.u6_addr32, dst.in6_u.u6_addr32);
-	return hop_send_tcp(sk, skb, HOP_IP6_XMIT, &p);
+	return hop_send_tcp(sk, skb, HOP_IP6_XMIT, &p, cpu);
 }
 
 /* A datagram, or a TCP segment without a socket of its own (RST, TIME_WAIT), with its IP header. */
 static __always_inline int hop_send_headed(struct sk_buff *skb, struct net *net, const enum hop_id id,
-					   __be16 protocol)
+					   const __be16 protocol)
 {
-	struct spot spot = { .netns = READ(net, ns.inum) };
-	struct packet p = {};
+	u32 cpu = count_hit(id);
 	enum parsed parsed;
+	struct packet p;
+	struct entry e;
 
-	count_hit(id);
+	if (!entry_of(&e, skb))
+		return 0;
 	parsed = parse(&p, skb, L3_AT_HEADER, protocol);
-	spot.owner = p.tuple.proto == IPPROTO_UDP;
-	return hop_send(skb, id, &spot, parsed, &p);
+	return hop_send(skb, &e, id, parsed, &p, READ(net, ns.inum), cpu,
+			parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
 }
 
 static __always_inline int hop_send_headed6(struct sk_buff *skb)
@@ -212,64 +253,70 @@ static __always_inline int hop_send_headed6(struct sk_buff *skb)
 			       bpf_htons(ETH_P_IPV6));
 }
 
-/* The datagram goes into the socket's receive queue: its wait begins. */
-static __always_inline int hop_enqueue(struct sock *sk, struct sk_buff *skb)
+/*
+ * The transport layer has the packet, past all netfilter, and is asked again
+ * whether a filter lets it through. For a datagram its wait in the socket begins.
+ */
+static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id id, const __be16 protocol)
 {
-	struct packet p = {};
+	u32 cpu = count_hit(id);
+	struct packet p;
 	struct entry e;
-	struct spot spot;
+	u64 now;
 
-	count_hit(HOP_UDP_ENQUEUE);
 	if (!entry_of(&e, skb))
 		return 0;
-	/* skb->dev is good here for the last time */
-	spot_of_dev(&spot, READ(skb, dev));
-	spot.netns = netns_of_sock(sk);
-	meet(&e, skb, &spot, HOP_UDP_ENQUEUE, parse(&p, skb, L3_AT_HEADER, 0), &p, false, true,
-	     bpf_ktime_get_ns());
+	now = bpf_ktime_get_ns();
+	if (!tracked(&e, skb) || !follows(e.record, hop_place(id), NULL, now, cpu)) {
+		if (!recognize(&e, skb, parse(&p, skb, L3_AT_HEADER, protocol), &p, false, true, now))
+			return 0;
+		/* for a datagram skb->dev is good here for the last time */
+		arrive(e.record, READ(skb, dev));
+	}
+	add_hop(e.record, id, now, cpu, false);
+	publish(&e, skb);
 	return 0;
 }
 
 static __always_inline void note_reader(struct record *r)
 {
-	struct current task;
+	u64 id = bpf_get_current_pid_tgid();
 
-	read_current(&task);
-	r->reader_pid = task.pid;
-	r->reader_tid = task.tid;
-	__builtin_memcpy(r->reader_comm, task.comm, sizeof(r->reader_comm));
+	r->reader_pid = id >> 32;
+	r->reader_tid = id;
+	bpf_get_current_comm(r->reader_comm, sizeof(r->reader_comm));
 }
 
-/* A known packet's last hop, if it is still the packet that the record knows. */
-static __always_inline bool meet_last(struct entry *e, struct sk_buff *skb, const struct spot *spot,
-				      const enum hop_id id, u64 now)
+/* A tracked packet's last hop: whether it still is the packet that the record knows. */
+static __always_inline bool is_still(struct entry *e, struct sk_buff *skb)
 {
-	struct packet p = {};
+	struct packet p;
 
 	if (parse(&p, skb, L3_AT_HEADER, 0) != PARSED || !is_same(e->record, &p, true)) {
 		lose(e);
 		return false;
 	}
 	learn(e->record, &p, true);
-	add_hop(e->record, id, spot, now);
 	return true;
 }
 
 /* The application takes the datagram. Somebody else holds it too: it was only peeked at. */
-static __always_inline int hop_read(struct sock *sk, struct sk_buff *skb)
+static __always_inline int hop_read(struct sk_buff *skb)
 {
-	u64 now = bpf_ktime_get_ns();
+	u32 cpu = count_hit(HOP_UDP_READ);
 	struct entry e;
-	struct spot spot;
+	u64 now;
 
-	count_hit(HOP_UDP_READ);
 	if (!entry_of(&e, skb) || !tracked(&e, skb) || READ(skb, users.refs.counter) > 1)
 		return 0;
-	spot_of_sock(&spot, sk, true);
-	if (meet_last(&e, skb, &spot, HOP_UDP_READ, now)) {
+	now = bpf_ktime_get_ns();
+	if (!is_still(&e, skb))
+		return 0;
+	arrive_at_socket(e.record, 0);
+	add_hop(e.record, HOP_UDP_READ, now, cpu, true);
+	if (is_slow(e.record, now))
 		note_reader(e.record);
-		end_journey(&e, skb, END_READ, now);
-	}
+	end_journey(&e, skb, END_READ, now);
 	return 0;
 }
 
@@ -278,57 +325,55 @@ static __always_inline int hop_read(struct sock *sk, struct sk_buff *skb)
  * the backlog of a busy socket may have merged later segments into it
  * (tcp_add_backlog), which moves its ACK on.
  */
-static __always_inline bool is_same_segment(const struct record *r, struct sock *sk, struct sk_buff *skb)
+static __always_inline bool is_same_segment(const struct record *r, struct sk_buff *skb)
 {
 	u32 seq = read_cb_u32(skb, bpf_core_field_offset(struct tcp_skb_cb, seq));
 	u32 ack = read_cb_u32(skb, bpf_core_field_offset(struct tcp_skb_cb, ack_seq));
 
-	return r->last.proto == IPPROTO_TCP && r->seq == seq && (s32)(ack - r->ack) >= 0 &&
-	       r->last.dport == READ(sk, __sk_common.skc_num);
+	return r->last.proto == IPPROTO_TCP && r->seq == seq && (s32)(ack - r->ack) >= 0;
 }
 
-static __always_inline int hop_tcp_state(struct sock *sk, struct sk_buff *skb, const enum hop_id id)
+static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id id)
 {
+	u32 cpu = count_hit(id);
+	struct packet p;
 	struct entry e;
-	struct spot spot;
 	u64 now;
 
-	count_hit(id);
 	if (!entry_of(&e, skb) || !tracked(&e, skb))
 		return 0;
-	if (!is_same_segment(e.record, sk, skb)) {
+	if (!is_same_segment(e.record, skb)) {
 		lose(&e);
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	spot_of_sock(&spot, sk, false);
-	add_hop(e.record, id, &spot, now);
+	arrive_at_socket(e.record, 0);
+	add_hop(e.record, id, now, cpu, false);
+	/* netfilter was passed since the headers were last looked at */
+	if (is_slow(e.record, now) && parse(&p, skb, L3_AT_HEADER, 0) == PARSED)
+		learn(e.record, &p, true);
 	end_journey(&e, skb, END_DELIVERED, now);
 	return 0;
 }
 
-/* Freed before its time. Which device it was at is what the hop before knew. */
+/* Freed before its time, in the netns and at the device where the hop before was. */
 static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 {
-	struct spot spot = {};
+	u32 cpu = count_hit(HOP_KFREE_SKB);
 	enum record_end end = END_DROPPED;
 	struct entry e;
 	u64 now;
-	u32 n;
 
-	count_hit(HOP_KFREE_SKB);
 	if (!entry_of(&e, skb) || !tracked(&e, skb))
 		return 0;
-	n = e.record->hops - 1;
-	if (n < RECORD_HOPS)
-		spot.netns = e.record->hop[n].netns;
+	now = bpf_ktime_get_ns();
+	if (!is_still(&e, skb))
+		return 0;
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
-	now = bpf_ktime_get_ns();
-	if (meet_last(&e, skb, &spot, HOP_KFREE_SKB, now)) {
-		e.record->drop_reason = drop_reason(ctx);
-		end_journey(&e, skb, end, now);
-	}
+	add_hop(e.record, HOP_KFREE_SKB, now, cpu, false);
+	e.record->drop_reason = drop_reason(ctx);
+	end_journey(&e, skb, end, now);
 	return 0;
 }
 
@@ -373,43 +418,44 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 	return 0;
 }
 
-/* The programs. An address of a function's own module, or of its exit, is for one compilation only. */
+/* The programs. A module's function has no BTF on 5.10, and an exit program no arguments without BTF. */
 TP(netif_receive_skb, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RECEIVE_SKB); }
 TP(netif_rx, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RX); }
-TP(net_dev_queue, struct sk_buff *skb) { return hop_between(skb, HOP_DEV_QUEUE_XMIT, NATTED); }
+TP(net_dev_queue, struct sk_buff *skb)
+{ return hop_at_device(skb, HOP_DEV_QUEUE_XMIT, L3_MAY_BE_INNER, 0, true); }
 TP(net_dev_start_xmit, struct sk_buff *skb) { return hop_xmit(skb); }
 TP(kfree_skb, struct sk_buff *skb) { return hop_drop((const u64 *)ctx, skb); }
 
-FN(ip_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IP_RCV, 0); }
-FN(ip6_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IPV6_RCV, 0); }
-FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_between(skb, HOP_TCP_V4_RCV, NATTED | ASK_AGAIN); }
-FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_between(skb, HOP_TCP_V6_RCV, NATTED | ASK_AGAIN); }
+FN(ip_rcv_core, struct sk_buff *skb)
+{ return hop_at_device(skb, HOP_IP_RCV, L3_AT_HEADER, bpf_htons(ETH_P_IP), false); }
+FN(ip6_rcv_core, struct sk_buff *skb)
+{ return hop_at_device(skb, HOP_IPV6_RCV, L3_AT_HEADER, bpf_htons(ETH_P_IPV6), false); }
+FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V4_RCV, bpf_htons(ETH_P_IP)); }
+FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V6_RCV, bpf_htons(ETH_P_IPV6)); }
 FN(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)
-{ return hop_tcp_state(sk, skb, HOP_TCP_RCV_STATE_PROCESS); }
+{ return hop_tcp_state(skb, HOP_TCP_RCV_STATE_PROCESS); }
 FN(tcp_rcv_established, struct sock *sk, struct sk_buff *skb)
-{ return hop_tcp_state(sk, skb, HOP_TCP_RCV_ESTABLISHED); }
-FN(__udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb) { return hop_enqueue(sk, skb); }
-FN(skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return hop_read(sk, skb); }
+{ return hop_tcp_state(skb, HOP_TCP_RCV_ESTABLISHED); }
+FN(__udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb) { return hop_transport(skb, HOP_UDP_ENQUEUE, 0); }
+FN(skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return hop_read(skb); }
 
 FN(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb)
 { return hop_send_tcp4(sk, skb, HOP_IP_QUEUE_XMIT, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr)); }
 FN(ip_build_and_send_pkt, struct sk_buff *skb, struct sock *sk, u32 saddr, u32 daddr)
-{ return hop_send_tcp4((struct sock *)sk, skb, HOP_IP_BUILD_AND_SEND_PKT, saddr, daddr); }
+{ return hop_send_tcp4(sk, skb, HOP_IP_BUILD_AND_SEND_PKT, saddr, daddr); }
+FN(ip6_xmit, struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6) { return hop_send_tcp6(sk, skb, fl6); }
 FN(ip_send_skb, struct net *net, struct sk_buff *skb)
 { return hop_send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP)); }
-FN(ip6_send_skb, struct sk_buff *skb)
-{ return hop_send_headed6(skb); }
+FN(ip6_send_skb, struct sk_buff *skb) { return hop_send_headed6(skb); }
 FN(ip_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return hop_between(skb, HOP_IP_FINISH_OUTPUT2, NATTED | ASK_AGAIN); }
+{ return hop_output(skb, HOP_IP_FINISH_OUTPUT2, bpf_htons(ETH_P_IP)); }
 FN(ip6_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return hop_between(skb, HOP_IP6_FINISH_OUTPUT2, NATTED | ASK_AGAIN); }
-FN(ip6_xmit, struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6) { return hop_send_tcp6(sk, skb, fl6); }
+{ return hop_output(skb, HOP_IP6_FINISH_OUTPUT2, bpf_htons(ETH_P_IPV6)); }
 
 #ifdef DIRECT
 SEC("fexit/__skb_gso_segment")
 int BPF_PROG(btf___skb_gso_segment, struct sk_buff *skb, u64 features, bool tx_path, struct sk_buff *segs)
 { return hop_cut(skb, segs); }
 #else
-FN(br_handle_frame_finish, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return hop_between(skb, HOP_BR_HANDLE_FRAME_FINISH, NATTED | ASK_AGAIN); }
+FN(br_handle_frame_finish, struct net *net, struct sock *sk, struct sk_buff *skb) { return hop_bridge(skb); }
 #endif

@@ -3,8 +3,12 @@
  * The table of journeys. Nobody locks: a tracing program may not on 5.10, and two
  * programs write one record only where two packets claim the same way of a set at
  * the same time. Each hop and each head carry the generation of their writer, so
- * that such a record is found out, and every hop compares the packet's identity
- * with the record's before it believes it.
+ * that such a record is found out.
+ *
+ * An skb's pointer is soon used again, and many frees pass no tracepoint. So a hop
+ * believes a record only if nobody can have freed the packet since the hop before
+ * (follows()), or if the packet is the one that the record knows (is_same()). The
+ * hops that end a journey always ask the packet.
  */
 #ifndef SLOWPKT_JOURNEY_BPF_H
 #define SLOWPKT_JOURNEY_BPF_H
@@ -14,14 +18,9 @@
 #include "filter.bpf.h"
 #include "names.bpf.h"
 
-enum { WAY_RESERVED = 1 };	/* claimed, but its record is not whole yet */
-
-/* Where a packet is at a hop. */
-struct spot {
-	u32 netns;
-	u32 ifindex;	/* 0: no device */
-	u64 dev_name[2];
-	bool owner;	/* the current task sends or reads the packet */
+enum {
+	WAY_RESERVED = 1,	/* claimed, but its record is not whole yet */
+	LOOPBACK_IFINDEX = 1,	/* in every netns */
 };
 
 /* A packet's place in the table. record is NULL where it is not tracked. */
@@ -184,6 +183,9 @@ static __always_inline void begin(struct entry *e, const void *skb, const struct
 	r->hops = 0;
 	r->flags = (partial ? RECORD_PARTIAL : 0) | (p->has_payload ? RECORD_PAYLOAD : 0);
 	r->met = 0;
+	r->last_dev = 0;
+	r->last_netns = r->last_ifindex = 0;
+	r->last_tid = 0;
 	r->end = END_NONE;
 	r->end_at = 0;
 	r->drop_reason = 0;
@@ -218,22 +220,49 @@ static __always_inline void judge_stage(struct record *r, enum place place, u64 
 		r->flags |= RECORD_SLOW;
 }
 
-static __always_inline void add_hop(struct record *r, const enum hop_id id, const struct spot *spot, u64 now)
+/* The packet is at a device now: what a hop there will say. */
+static __always_inline void arrive(struct record *r, struct net_device *dev)
 {
-	u32 cpu = bpf_get_smp_processor_id() & ((1 << WHERE_CPU_BITS) - 1);
+	struct net *net;
+
+	if (r->last_dev == (u64)dev)
+		return;
+	net = READ(dev, nd_net.net);
+	r->last_dev = (u64)dev;
+	r->last_netns = READ(net, ns.inum);
+	r->last_ifindex = READ(dev, ifindex);
+	note_device(r->last_netns, r->last_ifindex, dev);
+	if (cfg.n_netns || cfg.n_ifaces)
+		r->met |= meets(r->last_netns, dev);
+}
+
+/* The packet is at a socket of the netns, or in the netns it was in (0). */
+static __always_inline void arrive_at_socket(struct record *r, u32 netns)
+{
+	r->last_dev = 0;
+	r->last_ifindex = 0;
+	if (!netns)
+		return;
+	r->last_netns = netns;
+	if (cfg.n_netns)
+		r->met |= meets(netns, NULL);
+}
+
+/* Adds a hop where the packet has arrived. owner: the current task sends or reads it. */
+static __always_inline void add_hop(struct record *r, const enum hop_id id, u64 now, u32 cpu, bool owner)
+{
+	u64 task = bpf_get_current_pid_tgid();
 	u32 n = r->hops, where;
-	struct current task;
 	struct hop *hop;
 
-	read_current(&task);
-	note_task(&task);
-	if (spot->ifindex)
-		note_device(spot->netns, spot->ifindex, spot->dev_name);
-	if (cfg.must_meet)
-		r->met |= meets(spot->netns, spot->dev_name, spot->owner ? task.pid : 0);
+	if ((u32)task != r->last_tid)
+		note_task(task);
+	if (cfg.pid && owner && cfg.pid == task >> 32)
+		r->met |= MET_PID;
 	judge_stage(r, hop_place(id), now);
 
-	where = id | (spot->owner ? WHERE_OWNER : 0) | cpu << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
+	where = id | (owner ? WHERE_OWNER : 0) | cpu << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
+	r->last_tid = task;
 	r->last_at = now;
 	r->last_where = where;
 	r->last_place = hop_place(id);
@@ -243,11 +272,50 @@ static __always_inline void add_hop(struct record *r, const enum hop_id id, cons
 	}
 	hop = &r->hop[n];
 	hop->at = now;
-	hop->netns = spot->netns;
-	hop->ifindex = spot->ifindex;
-	hop->tid = task.tid;
+	hop->netns = r->last_netns;
+	hop->ifindex = r->last_ifindex;
+	hop->tid = task;
 	hop->where = where;
 	r->hops = n + 1;
+}
+
+enum { SOON = 1 << 20 };	/* ns: longer than from one function to the next one */
+
+/*
+ * Whether the packet cannot but be the one that was at the record's last hop: what
+ * leads from there to here is one chain of calls on one CPU, or a queue out of
+ * which nothing is freed but through kfree_skb. Everything else asks the packet,
+ * such as what comes out of a tun device again. dev: NULL where it is as it was.
+ */
+static __always_inline bool follows(const struct record *r, const enum place place,
+				    struct net_device *dev, u64 now, u32 cpu)
+{
+	bool chain = WHERE_CPU(r->last_where) == cpu && now - r->last_at < SOON;
+	bool same_dev = !dev || r->last_dev == (u64)dev;
+	u8 last = r->last_place;
+
+	switch (place) {
+	case PLACE_OUTPUT:
+		return chain && (last == PLACE_SEND || last == PLACE_IP_RCV);
+	case PLACE_QUEUE:
+		return chain && ((same_dev && last == PLACE_OUTPUT) || last == PLACE_BRIDGE ||
+				 (!same_dev && last == PLACE_XMIT));
+	case PLACE_XMIT:
+		return same_dev && last == PLACE_QUEUE;
+	case PLACE_NETIF_RX:
+		return chain && last == PLACE_XMIT &&
+		       (!same_dev || r->last_ifindex == LOOPBACK_IFINDEX);
+	case PLACE_RECEIVE:
+		return (same_dev && last == PLACE_NETIF_RX) || (chain && last == PLACE_BRIDGE);
+	case PLACE_BRIDGE:
+	case PLACE_IP_RCV:
+		return chain && same_dev && last == PLACE_RECEIVE;
+	case PLACE_TCP_RCV:
+	case PLACE_ENQUEUE:
+		return chain && same_dev && last == PLACE_IP_RCV;
+	default:
+		return false;
+	}
 }
 
 static __always_inline bool same_tuple(const struct tuple *a, const struct tuple *b)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Names of devices and tasks. A hop holds numbers; a name is stored when it is
- * first seen, or seen changed. An ifindex means nothing outside its netns and a
- * tid is soon used again, so user space could not ask for them later.
+ * first seen, because an ifindex means nothing outside its netns and a tid is soon
+ * used again: user space could not ask for them later. User space forgets once a
+ * second what was seen, so that a device that was renamed, or a task, shows its
+ * new name.
  */
 #ifndef SLOWPKT_NAMES_BPF_H
 #define SLOWPKT_NAMES_BPF_H
@@ -10,36 +12,37 @@
 #include "shared.bpf.h"
 #include "compat.bpf.h"
 
-static __always_inline bool seen_before(struct seen *seen, u64 key, const u64 *name)
+/* Whether the key was stored already; if not, it is from now on. */
+static __always_inline bool seen_before(u64 *seen, u64 key)
 {
-	if (seen->key == key && seen->name[0] == name[0] && seen->name[1] == name[1])
+	if (*seen == key)
 		return true;
-	seen->key = key;
-	seen->name[0] = name[0];
-	seen->name[1] = name[1];
+	*seen = key;
 	return false;
 }
 
-/* name: DEV_NAME_LEN bytes as two words */
-static __always_inline void note_device(u32 netns, u32 ifindex, const u64 *name)
+static __always_inline void note_device(u32 netns, u32 ifindex, struct net_device *dev)
 {
-	struct seen *seen = &devs_seen[(ifindex ^ netns * 31) & (SEEN - 1)];
+	u64 *seen = &devs_seen[(ifindex ^ netns * 31) & (SEEN - 1)];
 	struct dev_key key = { .netns = netns, .ifindex = ifindex };
+	struct dev_name name;
 
-	if (!seen_before(seen, (u64)netns << 32 | ifindex, name))
-		bpf_map_update_elem(&dev_names, &key, name, BPF_ANY);
+	if (seen_before(seen, (u64)netns << 32 | ifindex))
+		return;
+	bpf_core_read(name.name, sizeof(name.name), &dev->name);
+	bpf_map_update_elem(&dev_names, &key, &name, BPF_ANY);
 }
 
-static __always_inline void note_task(const struct current *task)
+/* id: of the current task, as bpf_get_current_pid_tgid() returns it. */
+static __always_inline void note_task(u64 id)
 {
-	struct seen *seen = &tasks_seen[task->tid & (SEEN - 1)];
-	u32 tid = task->tid;
-	struct task_name name = { .pid = task->pid };
+	u32 tid = id;
+	struct task_name name = { .pid = id >> 32 };
 
 	/* the idle tasks all have number 0 and are known by their CPU */
-	if (!tid || seen_before(seen, (u64)task->pid << 32 | tid, task->comm))
+	if (!tid || seen_before(&tasks_seen[tid & (SEEN - 1)], id))
 		return;
-	__builtin_memcpy(name.comm, task->comm, sizeof(name.comm));
+	bpf_get_current_comm(name.comm, sizeof(name.comm));
 	bpf_map_update_elem(&task_names, &tid, &name, BPF_ANY);
 }
 

@@ -87,6 +87,7 @@ enum parsed {
 enum l3_at {
 	L3_AT_DATA,	/* receive hops: skb->network_header is not set yet */
 	L3_AT_HEADER,
+	L3_MAY_BE_INNER, /* transmit hops: so it is, but a tunnel may have put headers in front */
 };
 
 static __always_inline u64 mapped_v4(__be32 addr)
@@ -145,11 +146,13 @@ static __always_inline enum parsed parse_udp(struct packet *p, const struct wire
 
 	if (l4_len < 8)
 		return UNPARSED;
+	if (len < 8)
+		len = l4_len;
 	p->tuple.proto = IPPROTO_UDP;
 	p->tuple.sport = bpf_ntohs(udp->source);
 	p->tuple.dport = bpf_ntohs(udp->dest);
-	p->len = len >= 8 ? len - 8 : l4_len - 8;
-	p->has_payload = linear >= 16;
+	p->len = len - 8;
+	p->has_payload = len >= 16 && linear >= 16;
 	p->payload = p->has_payload ? two_words(udp->payload) : 0;
 	p->seq = p->ack = 0;
 	p->win = 0;
@@ -167,15 +170,29 @@ static __always_inline enum parsed parse_l4(struct packet *p, u8 proto, const un
 	return NOT_OURS;
 }
 
+/* Bytes from the network header to the packet's end; data may lie before or behind it. */
+static __always_inline u32 l3_length(struct sk_buff *skb, const void *l3)
+{
+	return READ(skb, len) - (ptr_low(l3) - ptr_low(READ(skb, data)));
+}
+
 /*
- * l3: the header's address. l3_len and linear: bytes from it to the packet's and
- * to the linear part's end. Reading past the latter is harmless, the skb's shared
- * info lies behind it, but only what lies before it is the packet's.
+ * Bytes from the network header to the linear part's end. Reading past it is
+ * harmless, the skb's shared info lies behind, but what is read is not the packet.
  */
-static __always_inline enum parsed parse_v4(struct packet *p, const void *l3, u32 l3_len, s32 linear)
+static __always_inline s32 l3_linear(struct sk_buff *skb, const void *l3)
+{
+	u32 paged = READ(skb, data_len);
+
+	return paged ? (s32)(l3_length(skb, l3) - paged) : 0xffff;
+}
+
+/* l3: the header's address. */
+static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *skb, const void *l3)
 {
 	struct wire_ip4 ip;
 	u32 header, tot_len;
+	s32 linear;
 
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), l3))
 		return UNPARSED;
@@ -185,16 +202,15 @@ static __always_inline enum parsed parse_v4(struct packet *p, const void *l3, u3
 	tot_len = bpf_ntohs(ip.tot_len);
 	/* 0: a packet beyond 64 kB (BIG TCP), or one whose length is yet to be written */
 	if (!tot_len)
-		tot_len = l3_len;
-	if (header < 20 || tot_len < header || ip.frag_off & bpf_htons(0x1fff))
-		return UNPARSED;
-	if (linear < (s32)header + 8)
+		tot_len = l3_length(skb, l3);
+	linear = l3_linear(skb, l3) - (s32)header;
+	if (header < 20 || tot_len < header || linear < 8 || ip.frag_off & bpf_htons(0x1fff))
 		return UNPARSED;
 	if (header != 20 && bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + header))
 		return UNPARSED;
 	set_v4(&p->tuple, ip.saddr, ip.daddr);
 	p->ip_id = bpf_ntohs(ip.id);
-	return parse_l4(p, ip.protocol, &ip.l4, tot_len - header, linear - (s32)header);
+	return parse_l4(p, ip.protocol, &ip.l4, tot_len - header, linear);
 }
 
 /* Steps over extension headers. Returns the transport protocol, or -1; *off: where it begins. */
@@ -225,19 +241,20 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off)
 	return -1;
 }
 
-static __noinline u32 parse_v6(struct packet *p, const void *l3, u32 l3_len, s32 linear)
+static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *skb, const void *l3)
 {
 	struct wire_ip6 ip;
 	u32 off = 40, total;
+	s32 linear;
 	int proto;
 
-	if (!p || bpf_probe_read_kernel(&ip, sizeof(ip), l3))
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), l3))
 		return UNPARSED;
 	proto = ip.nexthdr;
 	total = bpf_ntohs(ip.payload_len) + 40;
 	/* 0: a jumbogram (BIG TCP), or a length that is yet to be written */
 	if (total == 40)
-		total = l3_len;
+		total = l3_length(skb, l3);
 	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP) {
 		proto = skip_extensions(l3, proto, &off);
 		if (proto < 0)
@@ -247,11 +264,12 @@ static __noinline u32 parse_v6(struct packet *p, const void *l3, u32 l3_len, s32
 		if (bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + off))
 			return UNPARSED;
 	}
-	if (total < off || linear < (s32)off + 8)
+	linear = l3_linear(skb, l3) - (s32)off;
+	if (total < off || linear < 8)
 		return UNPARSED;
 	set_v6(&p->tuple, ip.saddr, ip.daddr);
 	p->ip_id = 0;
-	return parse_l4(p, proto, &ip.l4, total - off, linear - (s32)off);
+	return parse_l4(p, proto, &ip.l4, total - off, linear);
 }
 
 static __always_inline bool is_vlan(__be16 protocol)
@@ -291,37 +309,35 @@ static __noinline u32 protocol_of_header(const void *l3)
 }
 
 /*
- * Parses the packet of an skb. protocol: ETH_P_* in network order where the
- * hook knows it before skb->protocol is set; else 0.
+ * Parses the packet of an skb. protocol: ETH_P_* in network order where the hook
+ * knows it; else 0.
  */
-static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, enum l3_at at,
+static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, const enum l3_at at,
 					 __be16 protocol)
 {
-	const void *data = READ(skb, data), *l3;
-	u32 len = READ(skb, len), before;
+	const void *l3;
 
+	*p = (struct packet){};
 	if (!protocol)
 		protocol = READ(skb, protocol);
 	if (at == L3_AT_DATA) {
-		l3 = data;
+		l3 = READ(skb, data);
 		if (is_vlan(protocol))
-			l3 += vlan_length(data, &protocol);
+			l3 += vlan_length(l3, &protocol);
 	} else {
 		l3 = READ(skb, head);
 		/* what a tunnel put in front does not change which packet it is */
-		if (READ_BITFIELD(skb, encapsulation))
+		if (at == L3_MAY_BE_INNER && READ_BITFIELD(skb, encapsulation))
 			l3 += READ(skb, inner_network_header);
 		else
 			l3 += READ(skb, network_header);
-		if (is_vlan(protocol))
+		if (at == L3_MAY_BE_INNER && is_vlan(protocol))
 			protocol = protocol_of_header(l3);
 	}
-	/* negative where data was pulled past the network header already */
-	before = ptr_low(l3) - ptr_low(data);
 	if (protocol == bpf_htons(ETH_P_IP))
-		return parse_v4(p, l3, len - before, (s32)(len - READ(skb, data_len) - before));
+		return parse_v4(p, skb, l3);
 	if (protocol == bpf_htons(ETH_P_IPV6))
-		return parse_v6(p, l3, len - before, (s32)(len - READ(skb, data_len) - before));
+		return parse_v6(p, skb, l3);
 	return NOT_OURS;
 }
 

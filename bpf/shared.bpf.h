@@ -44,13 +44,13 @@ SHARED struct {
 #ifdef SLOWPKT_SHARED_DEFINE
 const volatile struct config cfg = {};
 struct counts counts[COUNT_CPUS] = {};
-struct seen devs_seen[SEEN] = {};
-struct seen tasks_seen[SEEN] = {};
+__u64 devs_seen[SEEN] = {};
+__u64 tasks_seen[SEEN] = {};
 #else
 extern const volatile struct config cfg;
 extern struct counts counts[COUNT_CPUS];
-extern struct seen devs_seen[SEEN];
-extern struct seen tasks_seen[SEEN];
+extern __u64 devs_seen[SEEN];
+extern __u64 tasks_seen[SEEN];
 #endif
 
 static __always_inline struct counts *my_counts(void)

@@ -90,6 +90,9 @@ struct record {
 	__u64 end_at;		/* ns; 0 until it ended */
 	__u64 last_at;		/* the last hop's time, also of one that found no room */
 	__u32 last_where;	/* and its `where` */
+	__u32 last_netns, last_ifindex;
+	__u64 last_dev;		/* struct net_device *; 0: no device there */
+	__u32 last_tid;
 	__u32 drop_reason;	/* enum skb_drop_reason of the running kernel; with END_DROPPED */
 	struct tuple first;
 	struct tuple last;
@@ -110,7 +113,7 @@ struct record {
 	/* Written by user space when its sweep printed the record. */
 	__u32 reported;		/* the generation that was printed */
 	__u32 pkt;		/* and its number */
-	__u64 unused_tail[8];
+	__u64 unused_tail[5];
 	struct hop hop[RECORD_HOPS];
 };
 
@@ -168,13 +171,7 @@ struct task_name {
 	char comm[COMM_LEN];
 };
 
-/* A name that the kernel side stored already, so that the next hop need not do it again. */
-struct seen {
-	__u64 key;
-	__u64 name[2];
-};
-
-enum { SEEN = 1024 };
+enum { SEEN = 1024 };	/* devices, and tasks, whose names the kernel side knows to be stored */
 
 _Static_assert(sizeof(struct tuple) == 40, "tuple");
 _Static_assert(sizeof(struct hop) == 24, "hop");

@@ -107,15 +107,6 @@ void format__stages(struct format *f, uint32_t stages)
 		format__string(f, stage__format(stages, text));
 }
 
-#define HOP_NAME(id, kind, target, place, shown, article) [HOP_##id] = shown,
-const char *format__hop(enum hop_id id)
-{
-	static const char *const names[] = { HOPS(HOP_NAME) };
-
-	return names[id];
-}
-#undef HOP_NAME
-
 const char *format__end(enum record_end end)
 {
 	static const char *const names[] = {

@@ -15,7 +15,7 @@
 #include "journey.h"
 #include "print.h"
 
-enum { FORMAT_SIZE = 8192 };
+enum { FORMAT_SIZE = 4096 };	/* a usual journey is one write */
 
 struct format {
 	FILE *out;
@@ -65,7 +65,6 @@ void format__tcp_flags(struct format *f, uint8_t flags);
 /* The names of a mask of stages, joined by '+'. */
 void format__stages(struct format *f, uint32_t stages);
 
-const char *format__hop(enum hop_id id);
 const char *format__end(enum record_end end);
 const char *format__proto(uint8_t proto);
 

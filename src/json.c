@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include "format.h"
+#include "hop.h"
 
 /* All keys below carry what stands before them ('{' or ','), their quotes and the colon. */
 
@@ -190,9 +191,9 @@ static void put_slowest(struct format *f, const struct journey *j, const struct 
 		return;
 	put_stage(f, ",\"slowest\":{\"stage\":", j->slowest_stages);
 	put_number(f, ",\"ns\":", j->slowest_ns);
-	put_word(f, ",\"from\":", format__hop(from->id));
+	put_word(f, ",\"from\":", hop_infos[from->id].shown);
 	if (j->slowest < j->hops)
-		put_word(f, ",\"to\":", format__hop(j->hop[j->slowest].id));
+		put_word(f, ",\"to\":", hop_infos[j->hop[j->slowest].id].shown);
 	put_device(f, held_at->hop, names);
 	put_netns(f, held_at->hop);
 	format__char(f, '}');
@@ -233,7 +234,7 @@ static void put_hop(struct format *f, const struct journey_hop *hop, const struc
 	struct task_name task;
 	bool known = format__task(hop, names, &task);
 
-	put_word(f, "{\"func\":", format__hop(hop->id));
+	put_word(f, "{\"func\":", hop_infos[hop->id].shown);
 	if (hop->stages)
 		put_stage(f, ",\"stage\":", hop->stages);
 	else

@@ -202,7 +202,9 @@ int netns__find(const char *ref, uint32_t *inum)
 
 int netns__check_iface(const char *name, size_t len)
 {
-	if (!len || len >= DEV_NAME_LEN || (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.'))))
+	if (!len || len >= DEV_NAME_LEN)
+		return -EINVAL;
+	if (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')))
 		return -EINVAL;
 	for (size_t i = 0; i < len; i++)
 		if (name[i] == '/' || name[i] == ':' || isspace((unsigned char)name[i]))

@@ -74,9 +74,10 @@ static int settle_versions(struct cmdline *c)
 		if (!versions)
 			return -EINVAL;
 		if (!(left & versions))
-			return cmdline__error("%s: no packet can match: it lets only %s through, %s only %s",
-					      options[i], versions == IPV4 ? "IPv4" : "IPv6",
-					      narrowed, left == IPV4 ? "IPv4" : "IPv6");
+			return cmdline__error("%s: no packet can match: it lets only %s through, "
+					      "%s only %s", options[i],
+					      versions == IPV4 ? "IPv4" : "IPv6", narrowed,
+					      left == IPV4 ? "IPv4" : "IPv6");
 		if ((left & versions) != left)
 			narrowed = options[i];
 		left &= versions;

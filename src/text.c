@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include "format.h"
+#include "hop.h"
 
 /* Widths of columns. They hold what is usual; what is longer moves the rest of its line. */
 enum {
@@ -355,7 +356,7 @@ static void print_hop(struct format *f, const struct journey_hop *hop, const str
 {
 	print_step(f, p, slowest, hop->since_start);
 	print_where(f, hop->hop, names);
-	string_column(f, format__hop(hop->id), FUNCTION_WIDTH);
+	string_column(f, hop_infos[hop->id].shown, FUNCTION_WIDTH);
 	format__string(f, "cpu");
 	format__number(f, hop->cpu);
 	print_task(f, hop, names);
@@ -370,7 +371,6 @@ static void print_rest(struct format *f, const struct journey *j, const struct p
 {
 	static const char *const words[END_WAITING + 1] = {
 		[END_WAITING] = "still waiting",
-		[END_UNREAD] = "closed unread",
 		[END_EVICTED] = "evicted",
 	};
 

@@ -337,6 +337,9 @@ int tracer__poll(struct tracer *t, int timeout_ms)
 void tracer__sweep(struct tracer *t)
 {
 	attach_all(t);
+	/* so that a name that has changed is stored again at the next hop */
+	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
+	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));
 	sweep__table(t->sets, t->n_sets, &t->options->config, clock__mono(), &t->number, t->sink, t->context);
 }
 

@@ -23,7 +23,6 @@ typedef _Bool bool;
 typedef __u16 __be16;
 typedef __u32 __be32;
 typedef __u32 __wsum;
-typedef int pid_t;
 
 #define NULL ((void *)0)
 #define offsetof(type, member) __builtin_offsetof(type, member)
@@ -49,10 +48,6 @@ enum {
 #endif
 
 /* its values are asked for by name: CO-RE takes the running kernel's */
-enum bpf_func_id {
-	BPF_FUNC_get_current_task_btf = 158,
-};
-
 enum skb_drop_reason {
 	SKB_DROP_REASON_NOT_SPECIFIED = 2,
 	SKB_DROP_REASON_QUEUE_PURGE = 3,
@@ -130,6 +125,7 @@ struct sk_buff {
 	struct net_device *dev;
 	struct sock *sk;
 	char cb[48];
+	unsigned long _nfct;
 	unsigned int len;
 	unsigned int data_len;
 	__u8 encapsulation:1;
@@ -149,12 +145,6 @@ struct skb_shared_info {
 struct tcp_skb_cb {
 	__u32 seq;
 	__u32 ack_seq;
-};
-
-struct task_struct {
-	pid_t pid;
-	pid_t tgid;
-	char comm[16];
 };
 
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX
