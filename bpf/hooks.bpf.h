@@ -32,29 +32,51 @@ static __always_inline bool is_nic(struct net_device *dev)
 	return READ(dev, dev.parent);
 }
 
+/* How a hop looks at a packet that it cannot take for the one that was at the hop before. */
+enum {
+	ANEW = 1 << 0,		/* a journey begins here in any case */
+	NATTED = 1 << 1,	/* netfilter may have changed the tuple since the hop before */
+	AT_DATA = 1 << 2,	/* where the network header lies: enum l3_at */
+	MAY_BE_INNER = 1 << 3,
+	PROTOCOL_SHIFT = 16,	/* ETH_P_* in network order, where the hop knows it */
+};
+
+#define PROTOCOL(p) ((u32)bpf_htons(p) << PROTOCOL_SHIFT)
+
 /*
- * No hop went before, or none that this packet is known to follow: asks the packet
- * itself. Its record is kept if it is this packet's, else a journey begins, anew or
- * in its middle. False: it is not tracked.
+ * Keeps the record if it is this packet's, else begins a journey, anew or in its
+ * middle, if the filters let the packet through. Returns whether it is tracked.
  */
-static __always_inline bool recognize(struct entry *e, struct sk_buff *skb, enum parsed parsed,
-				      const struct packet *p, bool anew, const bool natted, u64 now)
+static __noinline int settle(struct entry *e, const struct packet *p, u64 now, u32 how, u32 parsed)
 {
+	if (!e || !p)
+		return 0;
 	if (e->record) {
-		if (!anew && parsed == PARSED && is_same(e->record, p, natted)) {
-			learn(e->record, p, natted);
-			return true;
+		if (!(how & ANEW) && parsed == PARSED && is_same(e->record, p, how & NATTED)) {
+			learn(e->record, p, how & NATTED);
+			return 1;
 		}
 		lose(e);
 	}
 	if (parsed == UNPARSED)
 		my_counts()->unparsed++;
 	if (parsed != PARSED || !wanted(p)) {
-		refuse(e, skb);
-		return false;
+		refuse(e);
+		return 0;
 	}
-	begin(e, skb, p, now, !anew);
-	return true;
+	begin(e, p, now, !(how & ANEW));
+	return 1;
+}
+
+/* The same for a packet that must be parsed first. */
+static __noinline int recognize(struct entry *e, struct sk_buff *skb, u64 now, u32 how)
+{
+	enum l3_at at = how & AT_DATA ? L3_AT_DATA : how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
+	struct packet p;
+	u32 parsed;
+
+	parsed = parse(&p, skb, at, how >> PROTOCOL_SHIFT);
+	return settle(e, &p, now, how, parsed);
 }
 
 /*
@@ -66,58 +88,63 @@ static __always_inline bool may_be_natted(struct sk_buff *skb)
 	return READ(skb, _nfct);
 }
 
-/* A hop at a device. natted: netfilter may have changed the tuple since the hop before. */
-static __always_inline int hop_at_device(struct sk_buff *skb, const enum hop_id id, const enum l3_at at,
-					 const __be16 protocol, const bool natted)
+/* A hop at a device. */
+static __always_inline int hop_at_device(struct sk_buff *skb, struct entry *e, const enum hop_id id,
+					 const u32 how)
 {
-	u32 cpu = count_hit(id);
 	struct net_device *dev;
-	struct packet p;
-	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb) || refused(&e, skb))
+	if (refused(e))
 		return 0;
 	now = bpf_ktime_get_ns();
 	dev = READ(skb, dev);
-	tracked(&e, skb);
-	if ((!e.record || !follows(e.record, hop_place(id), dev, now, cpu)) &&
-	    !recognize(&e, skb, parse(&p, skb, at, protocol), &p, false, natted, now))
+	if ((!tracked(e) || !follows(e, hop_place(id), dev, now)) && !recognize(e, skb, now, how))
 		return 0;
-	arrive(e.record, dev);
-	add_hop(e.record, id, now, cpu, false);
-	publish(&e, skb);
+	arrive(e->record, dev);
+	add_hop(e, id, now, false);
+	publish(e);
 	return 0;
 }
 
-/* Routed, past netfilter: the first hop that sees what it has made of the packet. */
-static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const __be16 protocol)
+static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id, const u32 how)
 {
+	u32 cpu = count_hit(id);
 	struct entry e;
 
-	if (entry_of(&e, skb) && refused(&e, skb) && may_be_natted(skb))
-		e.set->refused[e.slot] = 0;
-	return hop_at_device(skb, id, L3_MAY_BE_INNER, protocol, true);
+	return entry_of(&e, skb, cpu) ? hop_at_device(skb, &e, id, how) : 0;
+}
+
+/* Routed, past netfilter: the first hop that sees what it has made of the packet. */
+static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const u32 how)
+{
+	u32 cpu = count_hit(id);
+	struct entry e;
+
+	if (!entry_of(&e, skb, cpu))
+		return 0;
+	if (refused(&e) && may_be_natted(skb))
+		forgive(&e);
+	return hop_at_device(skb, &e, id, how | MAY_BE_INNER | NATTED);
 }
 
 /* The bridge: at the device where the packet was received, so none of it is read. */
 static __always_inline int hop_bridge(struct sk_buff *skb)
 {
 	u32 cpu = count_hit(HOP_BR_HANDLE_FRAME_FINISH);
-	struct packet p;
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb) || refused(&e, skb))
+	if (!entry_of(&e, skb, cpu) || refused(&e))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!tracked(&e, skb) || !follows(e.record, PLACE_BRIDGE, NULL, now, cpu)) {
-		if (!recognize(&e, skb, parse(&p, skb, L3_AT_HEADER, 0), &p, false, true, now))
+	if (!tracked(&e) || !follows(&e, PLACE_BRIDGE, NULL, now)) {
+		if (!recognize(&e, skb, now, NATTED))
 			return 0;
 		arrive(e.record, READ(skb, dev));
 	}
-	add_hop(e.record, HOP_BR_HANDLE_FRAME_FINISH, now, cpu, false);
-	publish(&e, skb);
+	add_hop(&e, HOP_BR_HANDLE_FRAME_FINISH, now, false);
+	publish(&e);
 	return 0;
 }
 
@@ -127,24 +154,23 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 	u32 cpu = count_hit(id);
 	struct net_device *dev = READ(skb, dev);
 	bool anew = is_nic(dev);
-	struct packet p;
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb) || (!anew && refused(&e, skb)))
+	if (!entry_of(&e, skb, cpu) || (!anew && refused(&e)))
 		return 0;
 	now = bpf_ktime_get_ns();
 	/* an old driver's netif_rx has begun the journey a moment ago */
-	if (tracked(&e, skb) && anew && id == HOP_NETIF_RECEIVE_SKB &&
+	if (tracked(&e) && anew && id == HOP_NETIF_RECEIVE_SKB &&
 	    e.record->last_place == PLACE_NETIF_RX && e.record->last_dev == (u64)dev)
 		anew = false;
 	/* natted: a bridge that calls netfilter hands the packet up through here */
-	if ((anew || !e.record || !follows(e.record, hop_place(id), dev, now, cpu)) &&
-	    !recognize(&e, skb, parse(&p, skb, L3_AT_DATA, 0), &p, anew, id == HOP_NETIF_RECEIVE_SKB, now))
+	if ((anew || !e.record || !follows(&e, hop_place(id), dev, now)) &&
+	    !recognize(&e, skb, now, AT_DATA | (anew ? ANEW : 0) | (id == HOP_NETIF_RX ? 0 : NATTED)))
 		return 0;
 	arrive(e.record, dev);
-	add_hop(e.record, id, now, cpu, false);
-	publish(&e, skb);
+	add_hop(&e, id, now, false);
+	publish(&e);
 	return 0;
 }
 
@@ -153,57 +179,55 @@ static __always_inline int hop_xmit(struct sk_buff *skb)
 {
 	u32 cpu = count_hit(HOP_DEV_HARD_START_XMIT);
 	struct net_device *dev;
-	struct packet p;
 	struct entry e;
 	bool nic;
 	u64 now;
 
-	if (!entry_of(&e, skb) || refused(&e, skb))
+	if (!entry_of(&e, skb, cpu) || refused(&e))
 		return 0;
 	now = bpf_ktime_get_ns();
 	dev = READ(skb, dev);
 	nic = is_nic(dev);
-	tracked(&e, skb);
-	if ((nic || !e.record || !follows(e.record, PLACE_XMIT, dev, now, cpu)) &&
-	    !recognize(&e, skb, parse(&p, skb, L3_MAY_BE_INNER, 0), &p, false, false, now))
+	if ((!tracked(&e) || nic || !follows(&e, PLACE_XMIT, dev, now)) &&
+	    !recognize(&e, skb, now, MAY_BE_INNER))
 		return 0;
 	arrive(e.record, dev);
-	add_hop(e.record, HOP_DEV_HARD_START_XMIT, now, cpu, false);
+	add_hop(&e, HOP_DEV_HARD_START_XMIT, now, false);
 	if (nic)
 		end_journey(&e, skb, END_SENT, now);
 	else
-		publish(&e, skb);
+		publish(&e);
 	return 0;
+}
+
+/* A journey has begun at a socket of this host. */
+static __always_inline void leave_socket(struct entry *e, const enum hop_id id, u64 now, u32 netns, bool owner)
+{
+	arrive_at_socket(e->record, netns);
+	add_hop(e, id, now, owner);
+	publish(e);
 }
 
 /*
- * A journey's beginning at a socket of this host. owner: the current task sends,
- * rather than being interrupted by an ACK or a timer that does.
+ * TCP hands a segment to IP. The addresses are the caller's: there is no IP header
+ * yet. The task that holds the socket's lock is the owner; else an ACK or a timer
+ * sends, in whatever task was interrupted.
  */
-static __always_inline int hop_send(struct sk_buff *skb, struct entry *e, const enum hop_id id,
-				    enum parsed parsed, const struct packet *p, u32 netns, u32 cpu, bool owner)
-{
-	u64 now = bpf_ktime_get_ns();
-
-	tracked(e, skb);
-	if (!recognize(e, skb, parsed, p, true, false, now))
-		return 0;
-	arrive_at_socket(e->record, netns);
-	add_hop(e->record, id, now, cpu, owner);
-	publish(e, skb);
-	return 0;
-}
-
-/* TCP hands a segment to IP. The addresses are the caller's: there is no IP header yet. */
 static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
 					struct packet *p, u32 cpu)
 {
 	struct entry e;
+	u32 parsed;
+	u64 now;
 
-	if (!entry_of(&e, skb))
+	if (!entry_of(&e, skb, cpu))
 		return 0;
-	return hop_send(skb, &e, id, READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS,
-			p, netns_of_sock(sk), cpu, READ(sk, sk_lock.owned));
+	now = bpf_ktime_get_ns();
+	tracked(&e);
+	parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
+	if (settle(&e, p, now, ANEW, parsed))
+		leave_socket(&e, id, now, netns_of_sock(sk), READ(sk, sk_lock.owned));
+	return 0;
 }
 
 static __always_inline int hop_send_tcp4(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
@@ -231,18 +255,19 @@ static __always_inline int hop_send_tcp6(struct sock *sk, struct sk_buff *skb, s
 
 /* A datagram, or a TCP segment without a socket of its own (RST, TIME_WAIT), with its IP header. */
 static __always_inline int hop_send_headed(struct sk_buff *skb, struct net *net, const enum hop_id id,
-					   const __be16 protocol)
+					   const u32 protocol)
 {
 	u32 cpu = count_hit(id);
-	enum parsed parsed;
-	struct packet p;
 	struct entry e;
+	u64 now;
 
-	if (!entry_of(&e, skb))
+	if (!entry_of(&e, skb, cpu))
 		return 0;
-	parsed = parse(&p, skb, L3_AT_HEADER, protocol);
-	return hop_send(skb, &e, id, parsed, &p, READ(net, ns.inum), cpu,
-			parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
+	now = bpf_ktime_get_ns();
+	tracked(&e);
+	if (recognize(&e, skb, now, ANEW | protocol))
+		leave_socket(&e, id, now, READ(net, ns.inum), e.record->first.proto == IPPROTO_UDP);
+	return 0;
 }
 
 static __always_inline int hop_send_headed6(struct sk_buff *skb)
@@ -250,31 +275,30 @@ static __always_inline int hop_send_headed6(struct sk_buff *skb)
 	struct sock *sk = READ(skb, sk);
 
 	return hop_send_headed(skb, READ(sk, __sk_common.skc_net.net), HOP_IP6_SEND_SKB,
-			       bpf_htons(ETH_P_IPV6));
+			       PROTOCOL(ETH_P_IPV6));
 }
 
 /*
  * The transport layer has the packet, past all netfilter, and is asked again
  * whether a filter lets it through. For a datagram its wait in the socket begins.
  */
-static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id id, const __be16 protocol)
+static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id id, const u32 protocol)
 {
 	u32 cpu = count_hit(id);
-	struct packet p;
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb))
+	if (!entry_of(&e, skb, cpu))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!tracked(&e, skb) || !follows(e.record, hop_place(id), NULL, now, cpu)) {
-		if (!recognize(&e, skb, parse(&p, skb, L3_AT_HEADER, protocol), &p, false, true, now))
+	if (!tracked(&e) || !follows(&e, hop_place(id), NULL, now)) {
+		if (!recognize(&e, skb, now, NATTED | protocol))
 			return 0;
 		/* for a datagram skb->dev is good here for the last time */
 		arrive(e.record, READ(skb, dev));
 	}
-	add_hop(e.record, id, now, cpu, false);
-	publish(&e, skb);
+	add_hop(&e, id, now, false);
+	publish(&e);
 	return 0;
 }
 
@@ -288,16 +312,18 @@ static __always_inline void note_reader(struct record *r)
 }
 
 /* A tracked packet's last hop: whether it still is the packet that the record knows. */
-static __always_inline bool is_still(struct entry *e, struct sk_buff *skb)
+static __noinline int is_still(struct entry *e, struct sk_buff *skb)
 {
 	struct packet p;
 
+	if (!e || !e->record)
+		return 0;
 	if (parse(&p, skb, L3_AT_HEADER, 0) != PARSED || !is_same(e->record, &p, true)) {
 		lose(e);
-		return false;
+		return 0;
 	}
 	learn(e->record, &p, true);
-	return true;
+	return 1;
 }
 
 /* The application takes the datagram. Somebody else holds it too: it was only peeked at. */
@@ -307,13 +333,13 @@ static __always_inline int hop_read(struct sk_buff *skb)
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb) || !tracked(&e, skb) || READ(skb, users.refs.counter) > 1)
+	if (!entry_of(&e, skb, cpu) || !tracked(&e) || READ(skb, users.refs.counter) > 1)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (!is_still(&e, skb))
 		return 0;
 	arrive_at_socket(e.record, 0);
-	add_hop(e.record, HOP_UDP_READ, now, cpu, true);
+	add_hop(&e, HOP_UDP_READ, now, true);
 	if (is_slow(e.record, now))
 		note_reader(e.record);
 	end_journey(&e, skb, END_READ, now);
@@ -340,7 +366,7 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb) || !tracked(&e, skb))
+	if (!entry_of(&e, skb, cpu) || !tracked(&e))
 		return 0;
 	if (!is_same_segment(e.record, skb)) {
 		lose(&e);
@@ -348,7 +374,7 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 	}
 	now = bpf_ktime_get_ns();
 	arrive_at_socket(e.record, 0);
-	add_hop(e.record, id, now, cpu, false);
+	add_hop(&e, id, now, false);
 	/* netfilter was passed since the headers were last looked at */
 	if (is_slow(e.record, now) && parse(&p, skb, L3_AT_HEADER, 0) == PARSED)
 		learn(e.record, &p, true);
@@ -364,14 +390,14 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb) || !tracked(&e, skb))
+	if (!entry_of(&e, skb, cpu) || !tracked(&e))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (!is_still(&e, skb))
 		return 0;
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
-	add_hop(e.record, HOP_KFREE_SKB, now, cpu, false);
+	add_hop(&e, HOP_KFREE_SKB, now, false);
 	e.record->drop_reason = drop_reason(ctx);
 	end_journey(&e, skb, end, now);
 	return 0;
@@ -383,20 +409,20 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
  */
 static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 {
+	u32 cpu = count_hit(HOP_GSO_SEGMENT);
 	struct entry whole, first;
-	struct packet p = {};
+	struct packet p;
 	u64 now;
 
-	count_hit(HOP_GSO_SEGMENT);
 	/* NULL: it need not be cut; else the top of the address range is an errno */
 	if (!segs || (u64)segs >= (u64)-4095)
 		return 0;
-	if (!entry_of(&whole, skb) || !tracked(&whole, skb) || !entry_of(&first, segs))
+	if (!entry_of(&whole, skb, cpu) || !tracked(&whole) || !entry_of(&first, segs, cpu))
 		return 0;
 	if (parse(&p, segs, L3_AT_HEADER, 0) != PARSED)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (tracked(&first, segs))
+	if (tracked(&first))
 		lose(&first);
 	claim(&first, now);
 	/* the whole one's own way may have been the one to go */
@@ -412,9 +438,8 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 		first.record->ip_id = p.ip_id;
 		first.record->segs = 1;
 	}
-	if (refused(&first, segs))
-		first.set->refused[first.slot] = 0;
-	publish(&first, segs);
+	forgive(&first);
+	publish(&first);
 	return 0;
 }
 
@@ -422,16 +447,14 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 TP(netif_receive_skb, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RECEIVE_SKB); }
 TP(netif_rx, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RX); }
 TP(net_dev_queue, struct sk_buff *skb)
-{ return hop_at_device(skb, HOP_DEV_QUEUE_XMIT, L3_MAY_BE_INNER, 0, true); }
+{ return hop_between(skb, HOP_DEV_QUEUE_XMIT, MAY_BE_INNER | NATTED); }
 TP(net_dev_start_xmit, struct sk_buff *skb) { return hop_xmit(skb); }
 TP(kfree_skb, struct sk_buff *skb) { return hop_drop((const u64 *)ctx, skb); }
 
-FN(ip_rcv_core, struct sk_buff *skb)
-{ return hop_at_device(skb, HOP_IP_RCV, L3_AT_HEADER, bpf_htons(ETH_P_IP), false); }
-FN(ip6_rcv_core, struct sk_buff *skb)
-{ return hop_at_device(skb, HOP_IPV6_RCV, L3_AT_HEADER, bpf_htons(ETH_P_IPV6), false); }
-FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V4_RCV, bpf_htons(ETH_P_IP)); }
-FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V6_RCV, bpf_htons(ETH_P_IPV6)); }
+FN(ip_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IP_RCV, PROTOCOL(ETH_P_IP)); }
+FN(ip6_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IPV6_RCV, PROTOCOL(ETH_P_IPV6)); }
+FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V4_RCV, PROTOCOL(ETH_P_IP)); }
+FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V6_RCV, PROTOCOL(ETH_P_IPV6)); }
 FN(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)
 { return hop_tcp_state(skb, HOP_TCP_RCV_STATE_PROCESS); }
 FN(tcp_rcv_established, struct sock *sk, struct sk_buff *skb)
@@ -445,12 +468,12 @@ FN(ip_build_and_send_pkt, struct sk_buff *skb, struct sock *sk, u32 saddr, u32 d
 { return hop_send_tcp4(sk, skb, HOP_IP_BUILD_AND_SEND_PKT, saddr, daddr); }
 FN(ip6_xmit, struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6) { return hop_send_tcp6(sk, skb, fl6); }
 FN(ip_send_skb, struct net *net, struct sk_buff *skb)
-{ return hop_send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP)); }
+{ return hop_send_headed(skb, net, HOP_IP_SEND_SKB, PROTOCOL(ETH_P_IP)); }
 FN(ip6_send_skb, struct sk_buff *skb) { return hop_send_headed6(skb); }
 FN(ip_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return hop_output(skb, HOP_IP_FINISH_OUTPUT2, bpf_htons(ETH_P_IP)); }
+{ return hop_output(skb, HOP_IP_FINISH_OUTPUT2, PROTOCOL(ETH_P_IP)); }
 FN(ip6_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
-{ return hop_output(skb, HOP_IP6_FINISH_OUTPUT2, bpf_htons(ETH_P_IPV6)); }
+{ return hop_output(skb, HOP_IP6_FINISH_OUTPUT2, PROTOCOL(ETH_P_IPV6)); }
 
 #ifdef DIRECT
 SEC("fexit/__skb_gso_segment")

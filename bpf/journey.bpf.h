@@ -27,48 +27,70 @@ enum {
 struct entry {
 	struct set *set;
 	struct record *record;
-	u32 way;
-	u32 slot;	/* of set->refused[] */
+	u64 *tag;	/* of set->skb[]: the record's */
+	u64 *refused;	/* of set->refused[]: where a refusal of this packet is remembered */
+	u64 skb;	/* its address */
+	u64 cpu;	/* this one */
 };
 
 /* False: no such set, which cannot happen but must be asked. */
-static __always_inline bool entry_of(struct entry *e, const void *skb)
+static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
 {
 	u32 hash = ptr_low(skb) * 0x9e3779b1u;
 	u32 index = hash >> (32 - cfg.set_bits);
 
-	e->slot = hash >> 6 & (SET_WAYS - 1);
-	e->record = NULL;
-	e->way = 0;
 	e->set = bpf_map_lookup_elem(&table, &index);
-	return e->set;
+	if (!e->set)
+		return false;
+	e->skb = (u64)skb;
+	e->cpu = cpu;
+	e->record = NULL;
+	e->refused = &e->set->refused[hash >> 6 & (SET_WAYS - 1)];
+	return true;
 }
 
-static __always_inline bool refused(const struct entry *e, const void *skb)
+static __always_inline bool refused(const struct entry *e)
 {
-	return e->set->refused[e->slot] == (u64)skb;
+	return *e->refused == e->skb;
 }
 
-static __always_inline void refuse(struct entry *e, const void *skb)
+static __always_inline void refuse(struct entry *e)
 {
-	e->set->refused[e->slot] = (u64)skb;
+	*e->refused = e->skb;
 }
 
-static __always_inline bool tracked(struct entry *e, const void *skb)
+static __always_inline void forgive(struct entry *e)
 {
-	for (u32 i = 0; i < SET_WAYS; i++) {
-		if (e->set->skb[i] != (u64)skb)
-			continue;
-		e->way = i;
-		e->record = &e->set->way[i];
-		return true;
+	if (refused(e))
+		*e->refused = 0;
+}
+
+/*
+ * Sets the entry's way. What is added is 0, but the verifier cannot know: with a
+ * number that it knows it would walk through all that follows once for each way.
+ */
+static __always_inline void set_way(struct entry *e, u32 way)
+{
+	u64 unknown = (way + (e->cpu >> 16)) & (SET_WAYS - 1);
+
+	e->tag = &e->set->skb[unknown];
+	e->record = &e->set->way[unknown];
+}
+
+static __always_inline bool tracked(struct entry *e)
+{
+	for (u32 way = 0; way < SET_WAYS; way++) {
+		if (e->set->skb[way] == e->skb) {
+			set_way(e, way);
+			return true;
+		}
 	}
 	return false;
 }
 
 static __always_inline void release(struct entry *e)
 {
-	e->set->skb[e->way & (SET_WAYS - 1)] = 0;
+	*e->tag = 0;
 	e->record = NULL;
 }
 
@@ -108,8 +130,7 @@ static __noinline int send_up(struct record *r, u32 end, u64 end_at)
 	r->end = end;
 	r->end_at = end_at;
 	hops = r->hops;
-	/* the verifier forgets the bound if the compiler checks a copy */
-	asm volatile("" : "+r"(hops));
+	asm volatile("" : "+r"(hops));	/* as in add_hop() */
 	if (hops > RECORD_HOPS)
 		return 0;
 	if (bpf_ringbuf_output(&events, r, offsetof(struct record, hop) + hops * sizeof(struct hop), 0))
@@ -163,17 +184,15 @@ static __always_inline void claim(struct entry *e, u64 now)
 			break;
 	if (way == SET_WAYS)
 		way = evict(e->set, now);
-	e->way = way & (SET_WAYS - 1);
-	e->set->skb[e->way] = WAY_RESERVED;
-	e->record = &e->set->way[e->way];
+	set_way(e, way);
+	*e->tag = WAY_RESERVED;
 }
 
 /*
  * Begins a journey for the packet; its first hop must be added and publish()
  * called next. partial: its beginning was not seen.
  */
-static __always_inline void begin(struct entry *e, const void *skb, const struct packet *p, u64 now,
-				  bool partial)
+static __always_inline void begin(struct entry *e, const struct packet *p, u64 now, bool partial)
 {
 	struct record *r;
 
@@ -200,14 +219,13 @@ static __always_inline void begin(struct entry *e, const void *skb, const struct
 	r->segs = 0;
 	r->tcp_flags = p->tcp_flags;
 	r->reported = 0;
-	if (refused(e, skb))
-		e->set->refused[e->slot] = 0;
+	forgive(e);
 	my_counts()->matched++;
 }
 
-static __always_inline void publish(struct entry *e, const void *skb)
+static __always_inline void publish(struct entry *e)
 {
-	e->set->skb[e->way & (SET_WAYS - 1)] = (u64)skb;
+	*e->tag = e->skb;
 }
 
 static __always_inline void judge_stage(struct record *r, enum place place, u64 now)
@@ -220,13 +238,12 @@ static __always_inline void judge_stage(struct record *r, enum place place, u64 
 		r->flags |= RECORD_SLOW;
 }
 
-/* The packet is at a device now: what a hop there will say. */
-static __always_inline void arrive(struct record *r, struct net_device *dev)
+static __noinline int arrive_anew(struct record *r, struct net_device *dev)
 {
 	struct net *net;
 
-	if (r->last_dev == (u64)dev)
-		return;
+	if (!r)
+		return 0;
 	net = READ(dev, nd_net.net);
 	r->last_dev = (u64)dev;
 	r->last_netns = READ(net, ns.inum);
@@ -234,6 +251,14 @@ static __always_inline void arrive(struct record *r, struct net_device *dev)
 	note_device(r->last_netns, r->last_ifindex, dev);
 	if (cfg.n_netns || cfg.n_ifaces)
 		r->met |= meets(r->last_netns, dev);
+	return 0;
+}
+
+/* The packet is at a device now: what a hop there will say. */
+static __always_inline void arrive(struct record *r, struct net_device *dev)
+{
+	if (r->last_dev != (u64)dev)
+		arrive_anew(r, dev);
 }
 
 /* The packet is at a socket of the netns, or in the netns it was in (0). */
@@ -249,8 +274,9 @@ static __always_inline void arrive_at_socket(struct record *r, u32 netns)
 }
 
 /* Adds a hop where the packet has arrived. owner: the current task sends or reads it. */
-static __always_inline void add_hop(struct record *r, const enum hop_id id, u64 now, u32 cpu, bool owner)
+static __always_inline void add_hop(struct entry *e, const enum hop_id id, u64 now, bool owner)
 {
+	struct record *r = e->record;
 	u64 task = bpf_get_current_pid_tgid();
 	u32 n = r->hops, where;
 	struct hop *hop;
@@ -261,11 +287,13 @@ static __always_inline void add_hop(struct record *r, const enum hop_id id, u64 
 		r->met |= MET_PID;
 	judge_stage(r, hop_place(id), now);
 
-	where = id | (owner ? WHERE_OWNER : 0) | cpu << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
+	where = id | (owner ? WHERE_OWNER : 0) | (e->cpu & ((1 << WHERE_CPU_BITS) - 1)) << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
 	r->last_tid = task;
 	r->last_at = now;
 	r->last_where = where;
 	r->last_place = hop_place(id);
+	/* the verifier forgets the bound if the compiler checks a copy */
+	asm volatile("" : "+r"(n));
 	if (n >= RECORD_HOPS) {
 		r->flags |= RECORD_TRUNCATED;
 		return;
@@ -287,10 +315,11 @@ enum { SOON = 1 << 20 };	/* ns: longer than from one function to the next one */
  * which nothing is freed but through kfree_skb. Everything else asks the packet,
  * such as what comes out of a tun device again. dev: NULL where it is as it was.
  */
-static __always_inline bool follows(const struct record *r, const enum place place,
-				    struct net_device *dev, u64 now, u32 cpu)
+static __always_inline bool follows(const struct entry *e, const enum place place,
+				    struct net_device *dev, u64 now)
 {
-	bool chain = WHERE_CPU(r->last_where) == cpu && now - r->last_at < SOON;
+	const struct record *r = e->record;
+	bool chain = WHERE_CPU(r->last_where) == e->cpu && now - r->last_at < SOON;
 	bool same_dev = !dev || r->last_dev == (u64)dev;
 	u8 last = r->last_place;
 

@@ -391,7 +391,7 @@ void text__journey(FILE *out, const struct journey *j, const struct names *names
 	format__begin(&f, out);
 	print_packet(&f, j, &packet, names);
 	for (i = 0; i < j->hops && !oneline; i++)
-		print_hop(&f, &j->hop[i], &packet, i == j->slowest, names);
+		print_hop(&f, &j->hop[i], &packet, i && i == j->slowest, names);
 	if (j->has_rest && !oneline)
 		print_rest(&f, j, &packet, names);
 	format__flush(&f);

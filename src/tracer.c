@@ -226,6 +226,8 @@ static int load_and_attach(struct tracer *t)
 			/* which program was refused is not told: all leave the BTF rung */
 			if (err == -EPERM || !step_all_down(t, RUNG_BTF))
 				return err;
+			fprintf(stderr, "slowpkt: warning: this kernel refused the programs for BTF pointers (%s); kprobes cost more and are skipped when nested\n",
+				strerror(-err));
 			continue;
 		}
 		if (!attach_all(t))
@@ -336,7 +338,9 @@ int tracer__poll(struct tracer *t, int timeout_ms)
 
 void tracer__sweep(struct tracer *t)
 {
+	libbpf_set_print(NULL);	/* that a module is still not there is no news */
 	attach_all(t);
+	libbpf_set_print(on_libbpf_message);
 	/* so that a name that has changed is stored again at the next hop */
 	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
 	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));

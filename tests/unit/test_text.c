@@ -189,6 +189,7 @@ static void prints_tcp_flags(void **state)
 static void adds_words_only_where_they_apply(void **state)
 {
 	struct record r = make__dropped();
+	char *text;
 
 	(void)state;
 	r.drop_reason = NO_REASON;
@@ -212,6 +213,9 @@ static void adds_words_only_where_they_apply(void **state)
 	make__hop(&r, HOP_UDP_ENQUEUE, 0, POD, NO_DEV, IDLE);
 	make__end(&r, END_EVICTED);
 	assert_contains(&r, " 0ns     -                     pkt=7 len=120 end=evicted\n");
+	text = text_of(&r, false);
+	assert_null(strchr(text, '!'));	/* no stage, so no slowest one */
+	free(text);
 	r.first = (struct tuple){ .proto = IPPROTO_UDP };
 	r.last = r.first;
 	assert_contains(&r, " udp   -                     -                     0ns ");
