@@ -4,7 +4,8 @@
 # make deps        installs what building and testing need (Debian, as root)
 # make demo        shows it at work in a VM
 # make test        unit tests, and end-to-end tests in a VM
-# make shell       a root shell in the VM
+# make unit        unit tests only
+# make shell       a root shell in the VM (KERNEL=6.1)
 # make install     into $(DESTDIR)$(PREFIX)
 # V=1 shows the commands; VMLINUX_H=FILE builds against a full dump.
 
@@ -36,7 +37,7 @@ TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $@)
 
-.PHONY: all deps demo test unit vm-test shell install clean
+.PHONY: all deps demo test unit check-programs shell install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -69,6 +70,34 @@ $(B)/vmlinux/vmlinux.h: $(VMLINUX_H)
 $(B)/tests/%: tests/unit/%.c $(filter-out $(B)/src/main.o,$(OBJS))
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lcmocka $(patsubst -static,,$(LIBS))
+
+deps:
+	$(Q)tests/deps
+
+# each starts on a machine that has nothing, so what they build is decided after deps
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/vm/demo
+
+test: deps
+	$(Q)$(MAKE) --no-print-directory all check-programs
+	$(Q)tests/run $(TESTS)
+
+unit: $(TESTS)
+	$(Q)set -e; for t in $^; do $$t; done
+
+check-programs: $(TESTS) $(B)/tests/traffic
+
+$(B)/tests/traffic: tests/vm/traffic.c
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -static -o $@ $<
+
+shell: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/vm/vm shell -k $(KERNEL)
+
+install: all
+	install -D -m 755 $(B)/slowpkt $(DESTDIR)$(PREFIX)/bin/slowpkt
 
 clean:
 	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/slowpkt* $(B)/vmlinux

@@ -10,8 +10,7 @@ static __always_inline bool has_port(const volatile struct ports *ports, u16 por
 {
 	u32 at = port;
 
-	/* a port that was spilled to the stack has lost its bounds for the verifier */
-	asm volatile("%0 &= 0xffff" : "+r"(at));
+	BOUND(at, 0xffff);
 	return ports->bit[at >> 3] & 1 << (at & 7);
 }
 

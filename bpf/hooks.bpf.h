@@ -34,10 +34,10 @@ static __always_inline bool is_nic(struct net_device *dev)
 
 /* How a hop looks at a packet that it cannot take for the one that was at the hop before. */
 enum {
-	ANEW = 1 << 0,		/* a journey begins here in any case */
-	NATTED = 1 << 1,	/* netfilter may have changed the tuple since the hop before */
-	AT_DATA = 1 << 2,	/* where the network header lies: enum l3_at */
-	MAY_BE_INNER = 1 << 3,
+	REFUSED_AT = 7,		/* enum refused_at, if no filter lets it through */
+	ANEW = 1 << 3,		/* a journey begins here in any case */
+	AT_DATA = 1 << 4,	/* where the network header lies: enum l3_at */
+	MAY_BE_INNER = 1 << 5,
 	PROTOCOL_SHIFT = 16,	/* ETH_P_* in network order, where the hop knows it */
 };
 
@@ -52,8 +52,8 @@ static __noinline int settle(struct entry *e, const struct packet *p, u64 now, u
 	if (!e || !p)
 		return 0;
 	if (e->record) {
-		if (!(how & ANEW) && parsed == PARSED && is_same(e->record, p, how & NATTED)) {
-			learn(e->record, p, how & NATTED);
+		if (!(how & ANEW) && parsed == PARSED && is_same(e->record, p)) {
+			learn(e->record, p);
 			return 1;
 		}
 		lose(e);
@@ -61,7 +61,7 @@ static __noinline int settle(struct entry *e, const struct packet *p, u64 now, u
 	if (parsed == UNPARSED)
 		my_counts()->unparsed++;
 	if (parsed != PARSED || !wanted(p)) {
-		refuse(e);
+		refuse(e, how & REFUSED_AT);
 		return 0;
 	}
 	begin(e, p, now, !(how & ANEW));
@@ -92,14 +92,11 @@ static __always_inline bool may_be_natted(struct sk_buff *skb)
 static __always_inline int hop_at_device(struct sk_buff *skb, struct entry *e, const enum hop_id id,
 					 const u32 how)
 {
-	struct net_device *dev;
-	u64 now;
+	const enum place place = hop_place(id);
+	u64 now = bpf_ktime_get_ns();
+	struct net_device *dev = READ(skb, dev);
 
-	if (refused(e))
-		return 0;
-	now = bpf_ktime_get_ns();
-	dev = READ(skb, dev);
-	if ((!tracked(e) || !follows(e, hop_place(id), dev, now)) && !recognize(e, skb, now, how))
+	if ((!tracked(e) || !follows(e, place, dev, now)) && !recognize(e, skb, now, how | refused_at(place)))
 		return 0;
 	arrive(e->record, dev);
 	add_hop(e, id, now, false);
@@ -112,20 +109,20 @@ static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id
 	u32 cpu = count_hit(id);
 	struct entry e;
 
-	return entry_of(&e, skb, cpu) ? hop_at_device(skb, &e, id, how) : 0;
+	if (!entry_of(&e, skb, cpu) || stays_refused(&e, hop_place(id)))
+		return 0;
+	return hop_at_device(skb, &e, id, how);
 }
 
 /* Routed, past netfilter: the first hop that sees what it has made of the packet. */
-static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const u32 how)
+static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const u32 protocol)
 {
 	u32 cpu = count_hit(id);
 	struct entry e;
 
-	if (!entry_of(&e, skb, cpu))
+	if (!entry_of(&e, skb, cpu) || (stays_refused(&e, PLACE_OUTPUT) && !may_be_natted(skb)))
 		return 0;
-	if (refused(&e) && may_be_natted(skb))
-		forgive(&e);
-	return hop_at_device(skb, &e, id, how | MAY_BE_INNER | NATTED);
+	return hop_at_device(skb, &e, id, protocol | MAY_BE_INNER);
 }
 
 /* The bridge: at the device where the packet was received, so none of it is read. */
@@ -135,11 +132,11 @@ static __always_inline int hop_bridge(struct sk_buff *skb)
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || refused(&e))
+	if (!entry_of(&e, skb, cpu) || stays_refused(&e, PLACE_BRIDGE))
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (!tracked(&e) || !follows(&e, PLACE_BRIDGE, NULL, now)) {
-		if (!recognize(&e, skb, now, NATTED))
+		if (!recognize(&e, skb, now, REFUSED_BRIDGE))
 			return 0;
 		arrive(e.record, READ(skb, dev));
 	}
@@ -151,22 +148,22 @@ static __always_inline int hop_bridge(struct sk_buff *skb)
 /* The stack takes a packet from a device: from a NIC it has just come to this host. */
 static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id)
 {
+	const enum place place = hop_place(id);
 	u32 cpu = count_hit(id);
 	struct net_device *dev = READ(skb, dev);
 	bool anew = is_nic(dev);
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || (!anew && refused(&e)))
+	if (!entry_of(&e, skb, cpu) || (!anew && stays_refused(&e, place)))
 		return 0;
 	now = bpf_ktime_get_ns();
 	/* an old driver's netif_rx has begun the journey a moment ago */
-	if (tracked(&e) && anew && id == HOP_NETIF_RECEIVE_SKB &&
+	if (tracked(&e) && anew && place == PLACE_RECEIVE &&
 	    e.record->last_place == PLACE_NETIF_RX && e.record->last_dev == (u64)dev)
 		anew = false;
-	/* natted: a bridge that calls netfilter hands the packet up through here */
-	if ((anew || !e.record || !follows(&e, hop_place(id), dev, now)) &&
-	    !recognize(&e, skb, now, AT_DATA | (anew ? ANEW : 0) | (id == HOP_NETIF_RX ? 0 : NATTED)))
+	if ((anew || !e.record || !follows(&e, place, dev, now)) &&
+	    !recognize(&e, skb, now, AT_DATA | (anew ? ANEW : 0) | refused_at(place)))
 		return 0;
 	arrive(e.record, dev);
 	add_hop(&e, id, now, false);
@@ -183,13 +180,13 @@ static __always_inline int hop_xmit(struct sk_buff *skb)
 	bool nic;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || refused(&e))
+	if (!entry_of(&e, skb, cpu) || stays_refused(&e, PLACE_XMIT))
 		return 0;
 	now = bpf_ktime_get_ns();
 	dev = READ(skb, dev);
 	nic = is_nic(dev);
 	if ((!tracked(&e) || nic || !follows(&e, PLACE_XMIT, dev, now)) &&
-	    !recognize(&e, skb, now, MAY_BE_INNER))
+	    !recognize(&e, skb, now, MAY_BE_INNER | REFUSED_XMIT))
 		return 0;
 	arrive(e.record, dev);
 	add_hop(&e, HOP_DEV_HARD_START_XMIT, now, false);
@@ -225,7 +222,7 @@ static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, co
 	now = bpf_ktime_get_ns();
 	tracked(&e);
 	parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
-	if (settle(&e, p, now, ANEW, parsed))
+	if (settle(&e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
 		leave_socket(&e, id, now, netns_of_sock(sk), READ(sk, sk_lock.owned));
 	return 0;
 }
@@ -265,7 +262,7 @@ static __always_inline int hop_send_headed(struct sk_buff *skb, struct net *net,
 		return 0;
 	now = bpf_ktime_get_ns();
 	tracked(&e);
-	if (recognize(&e, skb, now, ANEW | protocol))
+	if (recognize(&e, skb, now, ANEW | REFUSED_BEFORE_OUTPUT | protocol))
 		leave_socket(&e, id, now, READ(net, ns.inum), e.record->first.proto == IPPROTO_UDP);
 	return 0;
 }
@@ -292,7 +289,7 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (!tracked(&e) || !follows(&e, hop_place(id), NULL, now)) {
-		if (!recognize(&e, skb, now, NATTED | protocol))
+		if (!recognize(&e, skb, now, REFUSED_TRANSPORT | protocol))
 			return 0;
 		/* for a datagram skb->dev is good here for the last time */
 		arrive(e.record, READ(skb, dev));
@@ -318,11 +315,11 @@ static __noinline int is_still(struct entry *e, struct sk_buff *skb)
 
 	if (!e || !e->record)
 		return 0;
-	if (parse(&p, skb, L3_AT_HEADER, 0) != PARSED || !is_same(e->record, &p, true)) {
+	if (parse(&p, skb, L3_AT_HEADER, 0) != PARSED || !is_same(e->record, &p)) {
 		lose(e);
 		return 0;
 	}
-	learn(e->record, &p, true);
+	learn(e->record, &p);
 	return 1;
 }
 
@@ -377,7 +374,7 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 	add_hop(&e, id, now, false);
 	/* netfilter was passed since the headers were last looked at */
 	if (is_slow(e.record, now) && parse(&p, skb, L3_AT_HEADER, 0) == PARSED)
-		learn(e.record, &p, true);
+		learn(e.record, &p);
 	end_journey(&e, skb, END_DELIVERED, now);
 	return 0;
 }
@@ -438,7 +435,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 		first.record->ip_id = p.ip_id;
 		first.record->segs = 1;
 	}
-	forgive(&first);
+	first.begun = true;
 	publish(&first);
 	return 0;
 }
@@ -447,7 +444,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 TP(netif_receive_skb, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RECEIVE_SKB); }
 TP(netif_rx, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RX); }
 TP(net_dev_queue, struct sk_buff *skb)
-{ return hop_between(skb, HOP_DEV_QUEUE_XMIT, MAY_BE_INNER | NATTED); }
+{ return hop_between(skb, HOP_DEV_QUEUE_XMIT, MAY_BE_INNER); }
 TP(net_dev_start_xmit, struct sk_buff *skb) { return hop_xmit(skb); }
 TP(kfree_skb, struct sk_buff *skb) { return hop_drop((const u64 *)ctx, skb); }
 

@@ -31,6 +31,8 @@ struct entry {
 	u64 *refused;	/* of set->refused[]: where a refusal of this packet is remembered */
 	u64 skb;	/* its address */
 	u64 cpu;	/* this one */
+	u32 gen;	/* the record's when it was found, or begun */
+	bool begun;	/* at this hop */
 };
 
 /* False: no such set, which cannot happen but must be asked. */
@@ -45,24 +47,90 @@ static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
 	e->skb = (u64)skb;
 	e->cpu = cpu;
 	e->record = NULL;
+	e->begun = false;
 	e->refused = &e->set->refused[hash >> 6 & (SET_WAYS - 1)];
 	return true;
 }
 
-static __always_inline bool refused(const struct entry *e)
+/*
+ * Where a refused packet was last, in the low bits of its address in refused[];
+ * skbs are aligned to eight bytes at least, the second one of a fclone pair to no more.
+ */
+enum refused_at {
+	REFUSED_TRANSPORT,	/* also anywhere else that is not named below */
+	REFUSED_BEFORE_OUTPUT,	/* sent by a socket, or received by IP */
+	REFUSED_OUTPUT,
+	REFUSED_QUEUE,
+	REFUSED_XMIT,
+	REFUSED_NETIF_RX,
+	REFUSED_RECEIVE,
+	REFUSED_BRIDGE,
+};
+
+static __always_inline enum refused_at refused_at(const enum place place)
 {
-	return *e->refused == e->skb;
+	switch (place) {
+	case PLACE_SEND:
+	case PLACE_IP_RCV:
+		return REFUSED_BEFORE_OUTPUT;
+	case PLACE_OUTPUT:
+		return REFUSED_OUTPUT;
+	case PLACE_QUEUE:
+		return REFUSED_QUEUE;
+	case PLACE_XMIT:
+		return REFUSED_XMIT;
+	case PLACE_NETIF_RX:
+		return REFUSED_NETIF_RX;
+	case PLACE_RECEIVE:
+		return REFUSED_RECEIVE;
+	case PLACE_BRIDGE:
+		return REFUSED_BRIDGE;
+	default:
+		return REFUSED_TRANSPORT;
+	}
 }
 
-static __always_inline void refuse(struct entry *e)
+static __always_inline void refuse(struct entry *e, enum refused_at at)
 {
-	*e->refused = e->skb;
+	*e->refused = e->skb + at;
 }
 
-static __always_inline void forgive(struct entry *e)
+/*
+ * Whether the packet was refused at the hop before, and cannot be another one in
+ * the same skb: only what a packet that came up from nowhere cannot have behind
+ * it is trusted. It is refused here too then, without a look at it.
+ */
+static __always_inline bool stays_refused(struct entry *e, const enum place place)
 {
-	if (refused(e))
-		*e->refused = 0;
+	u64 was = *e->refused;
+	bool holds;
+
+	switch (place) {
+	case PLACE_OUTPUT:
+		holds = was == e->skb + REFUSED_BEFORE_OUTPUT;
+		break;
+	case PLACE_QUEUE:
+		holds = was == e->skb + REFUSED_OUTPUT || was == e->skb + REFUSED_BRIDGE;
+		break;
+	case PLACE_XMIT:
+		holds = was == e->skb + REFUSED_QUEUE;
+		break;
+	case PLACE_NETIF_RX:
+		holds = was == e->skb + REFUSED_XMIT;
+		break;
+	case PLACE_RECEIVE:
+		holds = was == e->skb + REFUSED_NETIF_RX || was == e->skb + REFUSED_BRIDGE;
+		break;
+	case PLACE_BRIDGE:
+	case PLACE_IP_RCV:
+		holds = was == e->skb + REFUSED_RECEIVE;
+		break;
+	default:
+		holds = false;
+	}
+	if (holds)
+		refuse(e, refused_at(place));
+	return holds;
 }
 
 /*
@@ -75,6 +143,7 @@ static __always_inline void set_way(struct entry *e, u32 way)
 
 	e->tag = &e->set->skb[unknown];
 	e->record = &e->set->way[unknown];
+	e->gen = e->record->gen;
 }
 
 static __always_inline bool tracked(struct entry *e)
@@ -198,7 +267,9 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 
 	claim(e, now);
 	r = e->record;
-	r->gen = record_generation(now);
+	e->begun = true;
+	e->gen = record_generation(now);
+	r->gen = e->gen;
 	r->hops = 0;
 	r->flags = (partial ? RECORD_PARTIAL : 0) | (p->has_payload ? RECORD_PAYLOAD : 0);
 	r->met = 0;
@@ -219,13 +290,14 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	r->segs = 0;
 	r->tcp_flags = p->tcp_flags;
 	r->reported = 0;
-	forgive(e);
 	my_counts()->matched++;
 }
 
+/* From now on other hops find the record; a hop that found it must not, it may be another's by now. */
 static __always_inline void publish(struct entry *e)
 {
-	*e->tag = e->skb;
+	if (e->begun)
+		*e->tag = e->skb;
 }
 
 static __always_inline void judge_stage(struct record *r, enum place place, u64 now)
@@ -287,7 +359,7 @@ static __always_inline void add_hop(struct entry *e, const enum hop_id id, u64 n
 		r->met |= MET_PID;
 	judge_stage(r, hop_place(id), now);
 
-	where = id | (owner ? WHERE_OWNER : 0) | (e->cpu & ((1 << WHERE_CPU_BITS) - 1)) << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
+	where = id | (owner ? WHERE_OWNER : 0) | (e->cpu & ((1 << WHERE_CPU_BITS) - 1)) << WHERE_CPU_SHIFT | e->gen << WHERE_GEN_SHIFT;
 	r->last_tid = task;
 	r->last_at = now;
 	r->last_where = where;
@@ -362,10 +434,10 @@ static __always_inline bool same_endpoint(const struct tuple *a, const struct tu
 
 /*
  * Whether the record is this packet's: pointers are used again soon, and many
- * frees pass no tracepoint. natted: netfilter may have changed the tuple since
- * the hop before.
+ * frees pass no tracepoint. The tuple may have changed: netfilter was passed, or
+ * may have been, since the packet was last looked at.
  */
-static __always_inline bool is_same(const struct record *r, const struct packet *p, const bool natted)
+static __always_inline bool is_same(const struct record *r, const struct packet *p)
 {
 	bool payload = r->flags & RECORD_PAYLOAD && p->has_payload;
 	bool id = r->ip_id && p->ip_id;
@@ -381,14 +453,13 @@ static __always_inline bool is_same(const struct record *r, const struct packet 
 	if (same_tuple(&r->last, &p->tuple))
 		return true;
 	/* without a number of its own a datagram must keep one end */
-	return natted && (p->tuple.proto == IPPROTO_TCP || id || payload || same_endpoint(&r->last, &p->tuple));
+	return p->tuple.proto == IPPROTO_TCP || id || payload || same_endpoint(&r->last, &p->tuple);
 }
 
 /* Takes over what this hop knows and earlier ones did not. */
-static __always_inline void learn(struct record *r, const struct packet *p, const bool natted)
+static __always_inline void learn(struct record *r, const struct packet *p)
 {
-	if (natted)
-		r->last = p->tuple;
+	r->last = p->tuple;
 	if (!r->ip_id)
 		r->ip_id = p->ip_id;
 	if (p->has_payload && !(r->flags & RECORD_PAYLOAD)) {

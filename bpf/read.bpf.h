@@ -26,6 +26,12 @@
 #endif
 
 /*
+ * Masks a number that the compiler knows to be small enough, and so would not mask,
+ * but the verifier does not: it forgets the bounds of what was spilled to the stack.
+ */
+#define BOUND(x, mask) asm volatile("%0 &= %1" : "+r"(x) : "i"(mask))
+
+/*
  * The low half of a pointer as a number. A verifier that would refuse arithmetic
  * on a BTF pointer takes a 32-bit one for a scalar; the compiler must not see it,
  * or it would copy the pointer with a 32-bit move first, which is refused.
