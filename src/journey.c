@@ -2,6 +2,7 @@
 /* What a record says: total, stages, the slowest one, the direction. */
 #include <errno.h>
 #include <string.h>
+#include <netinet/in.h>
 
 #include "journey.h"
 #include "stage.h"
@@ -225,4 +226,33 @@ bool journey__translated(const struct journey *j)
 	return last->family && (memcmp(first->src, last->src, sizeof(first->src)) ||
 				memcmp(first->dst, last->dst, sizeof(first->dst)) ||
 				first->sport != last->sport || first->dport != last->dport);
+}
+
+static bool is_slow_stage(const struct journey *j, const struct config *cfg, unsigned int i)
+{
+	enum place from = hop_place(j->hop[i - 1].id);
+
+	if (i < j->hops)
+		return j->hop[i].in_stage >= cfg->stage[from][hop_place(j->hop[i].id)];
+	/* still held: what would end the stage has not come */
+	if (from == PLACE_ENQUEUE)
+		return j->rest >= cfg->stage[from][PLACE_READ];
+	return from == PLACE_QUEUE && j->rest >= cfg->stage[from][PLACE_XMIT];
+}
+
+bool journey__is_slow(const struct journey *j, const struct config *cfg)
+{
+	unsigned int i;
+
+	if (j->total >= (j->record->first.proto == IPPROTO_TCP ? cfg->total_tcp : cfg->total_udp))
+		return true;
+	/* the slow stage may be one that found no room in the record */
+	if (j->record->flags & RECORD_TRUNCATED)
+		return true;
+	if (!cfg->judge_stages)
+		return false;
+	for (i = 1; i <= j->hops; i++)
+		if (is_slow_stage(j, cfg, i))
+			return true;
+	return false;
 }

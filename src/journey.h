@@ -8,6 +8,7 @@
 #include <linux/types.h>
 
 #include "record.h"
+#include "config.h"
 
 enum direction { DIR_UNKNOWN, DIR_RCV, DIR_SND, DIR_LOC, DIR_FWD };
 
@@ -66,5 +67,11 @@ const struct journey_hop *journey__held_at(const struct journey *j);
 
 /* Whether the packet's last tuple differs from its first. */
 bool journey__translated(const struct journey *j);
+
+/*
+ * Whether the journey that was read reaches a threshold. The kernel side has said
+ * so already, but from a record that another packet's hop may have touched.
+ */
+bool journey__is_slow(const struct journey *j, const struct config *cfg);
 
 #endif

@@ -17,7 +17,8 @@ static volatile sig_atomic_t stop, tell;
 struct output {
 	const struct options *options;
 	struct tracer *tracer;
-	uint64_t printed, torn;
+	uint64_t printed;
+	uint64_t torn;	/* written by two packets at once: not printed */
 	bool closed;	/* nobody reads stdout any more */
 };
 
@@ -62,7 +63,8 @@ static void print(void *context, const struct record *record, uint64_t number)
 
 	if (is_done(out))
 		return;
-	if (journey__read(&j, record, number, record->end_at)) {
+	if (journey__read(&j, record, number, record->end_at) ||
+	    !journey__is_slow(&j, &out->options->config)) {
 		out->torn++;
 		return;
 	}
@@ -101,7 +103,7 @@ static int run(struct output *out)
 			return err;
 		if (tell) {
 			tell = 0;
-			report__counts(stderr, out->options, out->tracer, out->printed);
+			report__counts(stderr, out->options, out->tracer, out->printed, out->torn);
 		}
 		now = clock__mono();
 		if (now >= next && !is_done(out)) {
@@ -127,7 +129,7 @@ int main(int argc, char **argv)
 	err = run(&out);
 	if (err)
 		fprintf(stderr, "slowpkt: cannot read the ring buffer: %s\n", strerror(-err));
-	report__counts(stderr, &options, out.tracer, out.printed);
+	report__counts(stderr, &options, out.tracer, out.printed, out.torn);
 	tracer__close(out.tracer);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

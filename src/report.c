@@ -18,7 +18,8 @@ static void say_hits(FILE *out, const struct options *o, const struct tracer *t,
 				hop_infos[id].target, tracer__how(t, id), (uint64_t)c->hits[id]);
 }
 
-void report__counts(FILE *out, const struct options *o, const struct tracer *t, uint64_t printed)
+void report__counts(FILE *out, const struct options *o, const struct tracer *t, uint64_t printed,
+		    uint64_t torn)
 {
 	uint64_t hits = 0, missed;
 	struct counts c;
@@ -31,7 +32,7 @@ void report__counts(FILE *out, const struct options *o, const struct tracer *t, 
 	fprintf(out, "slowpkt: hits=%" PRIu64 " matched=%" PRIu64 " slow=%" PRIu64 " printed=%" PRIu64
 		     " lost=%" PRIu64 " evicted=%" PRIu64 " unparsed=%" PRIu64 " missed=%" PRIu64 " torn=%" PRIu64 "\n",
 		hits, (uint64_t)c.matched, (uint64_t)c.slow, printed, (uint64_t)c.lost,
-		(uint64_t)c.evicted, (uint64_t)c.unparsed, missed, (uint64_t)c.torn);
+		(uint64_t)c.evicted, (uint64_t)c.unparsed, missed, (uint64_t)c.torn + torn);
 	if (o->verbose)
 		say_hits(out, o, t, &c);
 	tracer__say_unattached(t, out);

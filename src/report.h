@@ -10,7 +10,11 @@
 
 void report__ready(FILE *out, const struct options *o);
 
-/* The counts in one line, and a line for each hop that is not attached. */
-void report__counts(FILE *out, const struct options *o, const struct tracer *t, uint64_t printed);
+/*
+ * The counts in one line, and a line for each hop that is not attached. torn: journeys
+ * that the kernel side sent, but user space found to be no packet's.
+ */
+void report__counts(FILE *out, const struct options *o, const struct tracer *t, uint64_t printed,
+		    uint64_t torn);
 
 #endif
