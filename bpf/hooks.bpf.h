@@ -435,6 +435,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 		first.record->ip_id = p.ip_id;
 		first.record->segs = 1;
 	}
+	forgive(&first);
 	first.begun = true;
 	publish(&first);
 	return 0;

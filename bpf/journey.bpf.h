@@ -95,6 +95,13 @@ static __always_inline void refuse(struct entry *e, enum refused_at at)
 	*e->refused = e->skb + at;
 }
 
+/* The packet is let through after all, or another one has the skb now. */
+static __always_inline void forgive(struct entry *e)
+{
+	if ((*e->refused & ~7ull) == e->skb)
+		*e->refused = 0;
+}
+
 /*
  * Whether the packet was refused at the hop before, and cannot be another one in
  * the same skb: only what a packet that came up from nowhere cannot have behind
@@ -290,6 +297,7 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	r->segs = 0;
 	r->tcp_flags = p->tcp_flags;
 	r->reported = 0;
+	forgive(e);
 	my_counts()->matched++;
 }
 
