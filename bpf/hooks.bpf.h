@@ -294,6 +294,8 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 		/* for a datagram skb->dev is good here for the last time */
 		arrive(e.record, READ(skb, dev));
 	}
+	if (id == HOP_UDP_ENQUEUE)
+		arrive_at_socket(e.record, 0);
 	add_hop(&e, id, now, false);
 	publish(&e);
 	return 0;
@@ -400,6 +402,25 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	return 0;
 }
 
+enum { MAX_SEGMENTS = 64 };	/* more than 64 kB hold at the usual MTU */
+
+/* The other segments are in the first one's range: no journeys of their own, down to the next socket. */
+static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu)
+{
+	struct sk_buff *skb = READ(first, next);
+	struct entry e;
+
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < MAX_SEGMENTS && skb; i++) {
+		if (!entry_of(&e, skb, cpu))
+			return;
+		if (tracked(&e))
+			lose(&e);
+		refuse(&e, REFUSED_QUEUE);
+		skb = READ(skb, next);
+	}
+}
+
 /*
  * GSO has cut a packet into new skbs: its journey goes on with the first of them,
  * whose range covers the rest. Only an exit program sees both.
@@ -438,6 +459,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 	forgive(&first);
 	first.begun = true;
 	publish(&first);
+	refuse_rest(segs, cpu);
 	return 0;
 }
 

@@ -198,7 +198,9 @@ static __noinline int send_up(struct record *r, u32 end, u64 end_at)
 	/* the sweep has printed it already, and there is nothing new to say */
 	if ((end == END_UNKNOWN || end == END_EVICTED) && r->reported == r->gen)
 		return 0;
-	my_counts()->slow++;
+	/* what the sweep has printed it has counted */
+	if (r->reported != r->gen)
+		my_counts()->slow++;
 	if (!record_intact(r)) {
 		my_counts()->torn++;
 		return 0;

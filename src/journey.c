@@ -213,6 +213,9 @@ const struct journey_hop *journey__held_at(const struct journey *j)
 {
 	const struct journey_hop *from = journey__slowest_from(j);
 
+	/* a socket held it, not the device where it came in */
+	if (j->slowest_stages == 1u << STAGE_TCPLOCK && j->slowest < j->hops)
+		return &from[1];
 	if (!from || from->hop->ifindex || j->slowest == j->hops)
 		return from;
 	return from[1].hop->ifindex ? &from[1] : from;

@@ -17,7 +17,7 @@ static volatile sig_atomic_t stop, tell;
 struct output {
 	const struct options *options;
 	struct tracer *tracer;
-	uint64_t printed;
+	uint64_t printed;	/* packets */
 	uint64_t torn;	/* written by two packets at once: not printed */
 	bool closed;	/* nobody reads stdout any more */
 };
@@ -51,9 +51,10 @@ static void flush(struct output *out)
 		out->closed = true;
 }
 
-static bool is_done(const struct output *out)
+/* Nothing more is to be printed. */
+static bool is_full(const struct output *out)
 {
-	return stop || out->closed || (out->options->count && out->printed >= out->options->count);
+	return out->closed || (out->options->count && out->printed >= out->options->count);
 }
 
 static void print(void *context, const struct record *record, uint64_t number)
@@ -61,7 +62,7 @@ static void print(void *context, const struct record *record, uint64_t number)
 	struct output *out = context;
 	struct journey j;
 
-	if (is_done(out))
+	if (is_full(out))
 		return;
 	if (journey__read(&j, record, number, record->end_at) ||
 	    !journey__is_slow(&j, &out->options->config)) {
@@ -73,7 +74,8 @@ static void print(void *context, const struct record *record, uint64_t number)
 	else
 		text__journey(stdout, &j, tracer__names(out->tracer), out->options->oneline);
 	flush(out);
-	if (!out->closed)
+	/* one that was waiting is printed again at its end, but is one packet */
+	if (!out->closed && record->reported != record->gen)
 		out->printed++;
 }
 
@@ -97,7 +99,7 @@ static int run(struct output *out)
 	uint64_t end = out->options->duration ? start + out->options->duration : UINT64_MAX;
 	int err;
 
-	while (!is_done(out) && now < end) {
+	while (!stop && !is_full(out) && now < end) {
 		err = tracer__poll(out->tracer, until(next < end ? next : end, now));
 		if (err && err != -EINTR)
 			return err;
@@ -106,11 +108,12 @@ static int run(struct output *out)
 			report__counts(stderr, out->options, out->tracer, out->printed, out->torn);
 		}
 		now = clock__mono();
-		if (now >= next && !is_done(out)) {
+		if (now >= next) {
 			tracer__sweep(out->tracer);
 			next = now + SWEEP_EVERY;
 		}
 	}
+	tracer__drain(out->tracer);
 	return 0;
 }
 

@@ -41,7 +41,8 @@ struct tracer {
 	struct set *sets;
 	size_t n_sets;
 	struct attached hop[HOP_IDS];
-	uint64_t number;
+	uint64_t number;	/* the last pkt=N */
+	uint64_t swept;		/* journeys that the sweep found slow */
 	tracer_sink sink;
 	void *context;
 };
@@ -336,15 +337,24 @@ int tracer__poll(struct tracer *t, int timeout_ms)
 	return n < 0 ? n : 0;
 }
 
+void tracer__drain(struct tracer *t)
+{
+	ring_buffer__consume(t->ring);
+}
+
 void tracer__sweep(struct tracer *t)
 {
+	uint64_t before;
+
 	libbpf_set_print(NULL);	/* that a module is still not there is no news */
 	attach_all(t);
 	libbpf_set_print(on_libbpf_message);
 	/* so that a name that has changed is stored again at the next hop */
 	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
 	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));
+	before = t->number;
 	sweep__table(t->sets, t->n_sets, &t->options->config, clock__mono(), &t->number, t->sink, t->context);
+	t->swept += t->number - before;
 }
 
 static uint64_t missed_runs(const struct bpf_program *prog)
@@ -372,6 +382,7 @@ void tracer__counts(const struct tracer *t, struct counts *sum, uint64_t *missed
 		sum->unparsed += cpu[i].unparsed;
 		sum->torn += cpu[i].torn;
 	}
+	sum->slow += t->swept;
 	*missed = 0;
 	for (int id = 0; id < HOP_IDS; id++)
 		if (t->hop[id].link)

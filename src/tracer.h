@@ -30,6 +30,9 @@ void tracer__close(struct tracer *t);
  */
 int tracer__poll(struct tracer *t, int timeout_ms);
 
+/* Hands what the kernel side has sent until now to the sink, without waiting. */
+void tracer__drain(struct tracer *t);
+
 /*
  * To be called once a second: hands journeys to the sink that are slow and still
  * held, or whose end does not come, and attaches hops whose module has come.

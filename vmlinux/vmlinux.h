@@ -122,6 +122,7 @@ typedef struct refcount_struct {
 typedef unsigned int sk_buff_data_t;
 
 struct sk_buff {
+	struct sk_buff *next;
 	struct net_device *dev;
 	struct sock *sk;
 	char cb[48];
