@@ -43,21 +43,11 @@ enum {
 
 #define PROTOCOL(p) ((u32)bpf_htons(p) << PROTOCOL_SHIFT)
 
-/*
- * Keeps the record if it is this packet's, else begins a journey, anew or in its
- * middle, if the filters let the packet through. Returns whether it is tracked.
- */
-static __noinline int settle(struct entry *e, const struct packet *p, u64 now, u32 how, u32 parsed)
+/* Begins a journey if the filters let the packet through. Returns whether they do. */
+static __noinline int admit(struct entry *e, const struct packet *p, u64 now, u32 how, u32 parsed)
 {
 	if (!e || !p)
 		return 0;
-	if (e->record) {
-		if (!(how & ANEW) && parsed == PARSED && is_same(e->record, p)) {
-			learn(e->record, p);
-			return 1;
-		}
-		lose(e);
-	}
 	if (parsed == UNPARSED)
 		my_counts()->unparsed++;
 	if (parsed != PARSED || !wanted(p)) {
@@ -68,15 +58,64 @@ static __noinline int settle(struct entry *e, const struct packet *p, u64 now, u
 	return 1;
 }
 
-/* The same for a packet that must be parsed first. */
-static __noinline int recognize(struct entry *e, struct sk_buff *skb, u64 now, u32 how)
+/* Not inlined, so that what it needs of the stack is free again behind it. */
+static __noinline u32 parse_as(struct packet *p, struct sk_buff *skb, u32 how)
 {
 	enum l3_at at = how & AT_DATA ? L3_AT_DATA : how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
+
+	return p ? parse(p, skb, at, how >> PROTOCOL_SHIFT) : UNPARSED;
+}
+
+/*
+ * Whether the packet, or the one within it, is the one that the record knows. If
+ * not, the record's journey is over, and its end was not seen. *p and *parsed: the
+ * packet as it was last looked at.
+ */
+static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u32 how, struct packet *p,
+				     u32 *parsed)
+{
+	*parsed = parse_as(p, skb, how & ~MAY_BE_INNER);
+	if (*parsed == PARSED && is_same(e->record, p))
+		goto known;
+	if (how & MAY_BE_INNER && is_encapsulated(skb)) {
+		*parsed = parse_as(p, skb, how);
+		if (*parsed == PARSED && is_same(e->record, p))
+			goto known;
+	}
+	lose(e);
+	return false;
+known:
+	learn(e->record, p);
+	return true;
+}
+
+/*
+ * Keeps the record if it is this packet's, else begins a journey, anew or in its
+ * middle, if the filters let the packet through. Returns whether it is tracked.
+ */
+static __noinline int recognize(struct entry *e, struct sk_buff *skb, u64 now, u32 how)
+{
 	struct packet p;
 	u32 parsed;
 
-	parsed = parse(&p, skb, at, how >> PROTOCOL_SHIFT);
-	return settle(e, &p, now, how, parsed);
+	if (!e)
+		return 0;
+	if (e->record && how & ANEW)
+		lose(e);
+	if (!e->record)
+		parsed = parse_as(&p, skb, how);
+	else if (is_known(e, skb, how, &p, &parsed))
+		return 1;
+	return admit(e, &p, now, how, parsed);
+}
+
+/* A tracked packet's last hop: whether it still is the packet that the record knows. */
+static __noinline int is_still(struct entry *e, struct sk_buff *skb, u32 how)
+{
+	struct packet p;
+	u32 parsed;
+
+	return e && e->record && is_known(e, skb, how, &p, &parsed);
 }
 
 /*
@@ -145,23 +184,36 @@ static __always_inline int hop_bridge(struct sk_buff *skb)
 	return 0;
 }
 
-/* The stack takes a packet from a device: from a NIC it has just come to this host. */
+/* From a NIC the packet has just come to this host, unless an old driver's netif_rx began its journey. */
+static __always_inline bool comes_anew(const struct entry *e, struct net_device *dev, const enum place place)
+{
+	if (!is_nic(dev))
+		return false;
+	return place == PLACE_NETIF_RX || !e->record || e->record->last_place != PLACE_NETIF_RX ||
+	       e->record->last_dev != (u64)dev;
+}
+
+/* The stack takes a packet from a device. */
 static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id)
 {
 	const enum place place = hop_place(id);
 	u32 cpu = count_hit(id);
-	struct net_device *dev = READ(skb, dev);
-	bool anew = is_nic(dev);
+	struct net_device *dev;
 	struct entry e;
+	bool anew;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || (!anew && stays_refused(&e, place)))
+	if (!entry_of(&e, skb, cpu))
+		return 0;
+	/* an old driver's netif_rx takes new packets; in the backlog there is none but those */
+	if (place == PLACE_RECEIVE && stays_refused(&e, place))
+		return 0;
+	dev = READ(skb, dev);
+	if (place == PLACE_NETIF_RX && !is_nic(dev) && stays_refused(&e, place))
 		return 0;
 	now = bpf_ktime_get_ns();
-	/* an old driver's netif_rx has begun the journey a moment ago */
-	if (tracked(&e) && anew && place == PLACE_RECEIVE &&
-	    e.record->last_place == PLACE_NETIF_RX && e.record->last_dev == (u64)dev)
-		anew = false;
+	tracked(&e);
+	anew = comes_anew(&e, dev, place);
 	if ((anew || !e.record || !follows(&e, place, dev, now)) &&
 	    !recognize(&e, skb, now, AT_DATA | (anew ? ANEW : 0) | refused_at(place)))
 		return 0;
@@ -220,9 +272,10 @@ static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, co
 	if (!entry_of(&e, skb, cpu))
 		return 0;
 	now = bpf_ktime_get_ns();
-	tracked(&e);
+	if (tracked(&e))
+		lose(&e);
 	parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
-	if (settle(&e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
+	if (admit(&e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
 		leave_socket(&e, id, now, netns_of_sock(sk), READ(sk, sk_lock.owned));
 	return 0;
 }
@@ -310,21 +363,6 @@ static __always_inline void note_reader(struct record *r)
 	bpf_get_current_comm(r->reader_comm, sizeof(r->reader_comm));
 }
 
-/* A tracked packet's last hop: whether it still is the packet that the record knows. */
-static __noinline int is_still(struct entry *e, struct sk_buff *skb)
-{
-	struct packet p;
-
-	if (!e || !e->record)
-		return 0;
-	if (parse(&p, skb, L3_AT_HEADER, 0) != PARSED || !is_same(e->record, &p)) {
-		lose(e);
-		return 0;
-	}
-	learn(e->record, &p);
-	return 1;
-}
-
 /* The application takes the datagram. Somebody else holds it too: it was only peeked at. */
 static __always_inline int hop_read(struct sk_buff *skb)
 {
@@ -335,7 +373,7 @@ static __always_inline int hop_read(struct sk_buff *skb)
 	if (!entry_of(&e, skb, cpu) || !tracked(&e) || READ(skb, users.refs.counter) > 1)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!is_still(&e, skb))
+	if (!is_still(&e, skb, 0))
 		return 0;
 	arrive_at_socket(e.record, 0);
 	add_hop(&e, HOP_UDP_READ, now, true);
@@ -389,10 +427,15 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || !tracked(&e))
+	if (!entry_of(&e, skb, cpu))
 		return 0;
+	if (!tracked(&e)) {
+		/* what comes up in this skb next must not be taken for it */
+		forgive(&e);
+		return 0;
+	}
 	now = bpf_ktime_get_ns();
-	if (!is_still(&e, skb))
+	if (!is_still(&e, skb, MAY_BE_INNER))
 		return 0;
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
@@ -437,7 +480,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 		return 0;
 	if (!entry_of(&whole, skb, cpu) || !tracked(&whole) || !entry_of(&first, segs, cpu))
 		return 0;
-	if (parse(&p, segs, L3_AT_HEADER, 0) != PARSED)
+	if (parse(&p, segs, L3_MAY_BE_INNER, 0) != PARSED)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (tracked(&first))

@@ -298,7 +298,7 @@ static __noinline u32 vlan_length(const void *data, __be16 *protocol)
 	return length;
 }
 
-/* A transmit hop may show a VLAN's protocol while the network header is known: ask the header. */
+/* Where skb->protocol is that of a VLAN tag or of a tunnel, the header itself is asked. */
 static __noinline u32 protocol_of_header(const void *l3)
 {
 	u8 version;
@@ -306,6 +306,12 @@ static __noinline u32 protocol_of_header(const void *l3)
 	if (bpf_probe_read_kernel(&version, 1, l3))
 		return 0;
 	return version >> 4 == 6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+}
+
+/* A tunnel has put headers in front; on receive the bit may be left from GRO. */
+static __always_inline bool is_encapsulated(struct sk_buff *skb)
+{
+	return READ_BITFIELD(skb, encapsulation);
 }
 
 /*
@@ -327,12 +333,14 @@ static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, 
 	} else {
 		l3 = READ(skb, head);
 		/* what a tunnel put in front does not change which packet it is */
-		if (at == L3_MAY_BE_INNER && READ_BITFIELD(skb, encapsulation))
+		if (at == L3_MAY_BE_INNER && is_encapsulated(skb)) {
 			l3 += READ(skb, inner_network_header);
-		else
-			l3 += READ(skb, network_header);
-		if (at == L3_MAY_BE_INNER && is_vlan(protocol))
 			protocol = protocol_of_header(l3);
+		} else {
+			l3 += READ(skb, network_header);
+			if (is_vlan(protocol))
+				protocol = protocol_of_header(l3);
+		}
 	}
 	if (protocol == bpf_htons(ETH_P_IP))
 		return parse_v4(p, skb, l3);
