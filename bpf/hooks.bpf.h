@@ -193,6 +193,12 @@ static __always_inline bool comes_anew(const struct entry *e, struct net_device 
 	       e->record->last_dev != (u64)dev;
 }
 
+/* The packet was refused when netif_rx took it. */
+static __always_inline bool came_from_backlog(const struct entry *e)
+{
+	return *e->refused == e->skb + REFUSED_NETIF_RX;
+}
+
 /* The stack takes a packet from a device. */
 static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id)
 {
@@ -205,11 +211,13 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 
 	if (!entry_of(&e, skb, cpu))
 		return 0;
-	/* an old driver's netif_rx takes new packets; in the backlog there is none but those */
-	if (place == PLACE_RECEIVE && stays_refused(&e, place))
+	/* out of the backlog comes nothing that did not go in: no need to ask the device */
+	if (place == PLACE_RECEIVE && came_from_backlog(&e)) {
+		refuse(&e, REFUSED_RECEIVE);
 		return 0;
+	}
 	dev = READ(skb, dev);
-	if (place == PLACE_NETIF_RX && !is_nic(dev) && stays_refused(&e, place))
+	if (!is_nic(dev) && stays_refused(&e, place))
 		return 0;
 	now = bpf_ktime_get_ns();
 	tracked(&e);

@@ -126,7 +126,7 @@ static __always_inline bool stays_refused(struct entry *e, const enum place plac
 		holds = was == e->skb + REFUSED_XMIT;
 		break;
 	case PLACE_RECEIVE:
-		holds = was == e->skb + REFUSED_NETIF_RX || was == e->skb + REFUSED_BRIDGE;
+		holds = was == e->skb + REFUSED_BRIDGE;
 		break;
 	case PLACE_BRIDGE:
 	case PLACE_IP_RCV:
@@ -188,6 +188,21 @@ static __always_inline bool is_held(const struct record *r)
 	return r->last_place == PLACE_ENQUEUE || r->last_place == PLACE_QUEUE;
 }
 
+/* Whether a journey whose end is not seen is slow by now: of a held one all the time counts. */
+static __always_inline bool is_slow_by(const struct record *r, u64 now)
+{
+	if (!is_held(r))
+		return is_slow(r, r->last_at);
+	if (cfg.judge_stages && now >= r->last_at) {
+		u64 limit = r->last_place == PLACE_ENQUEUE ? cfg.stage[PLACE_ENQUEUE][PLACE_READ] :
+							     cfg.stage[PLACE_QUEUE][PLACE_XMIT];
+
+		if (now - r->last_at >= limit)
+			return true;
+	}
+	return is_slow(r, now);
+}
+
 /* Sends a slow journey up if it met all that is asked of the whole of it. Rare, so not inlined. */
 static __noinline int send_up(struct record *r, u32 end, u64 end_at)
 {
@@ -241,14 +256,15 @@ static __noinline u32 evict(struct set *set, u64 now)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < SET_WAYS; i++) {
 		r = &set->way[i];
-		if (r->hop[0].at < oldest && !is_slow(r, is_held(r) ? now : r->last_at)) {
+		if (r->hop[0].at < oldest && !is_slow_by(r, now)) {
 			oldest = r->hop[0].at;
 			way = i;
 		}
 	}
 	r = &set->way[way & (SET_WAYS - 1)];
 	my_counts()->evicted++;
-	verdict(r, END_EVICTED, is_held(r) ? now : r->last_at);
+	if (is_slow_by(r, now))
+		send_up(r, END_EVICTED, is_held(r) ? now : r->last_at);
 	return way & (SET_WAYS - 1);
 }
 

@@ -152,7 +152,8 @@ static __always_inline enum parsed parse_udp(struct packet *p, const struct wire
 	p->tuple.sport = bpf_ntohs(udp->source);
 	p->tuple.dport = bpf_ntohs(udp->dest);
 	p->len = len - 8;
-	p->has_payload = len >= 16 && linear >= 16;
+	/* a first fragment may end before they do */
+	p->has_payload = len >= 16 && l4_len >= 16 && linear >= 16;
 	p->payload = p->has_payload ? two_words(udp->payload) : 0;
 	p->seq = p->ack = 0;
 	p->win = 0;
@@ -164,7 +165,7 @@ static __always_inline enum parsed parse_l4(struct packet *p, u8 proto, const un
 					    u32 l4_len, s32 linear)
 {
 	if (proto == IPPROTO_TCP)
-		return parse_tcp(p, &l4->tcp, l4_len);
+		return linear < 20 ? UNPARSED : parse_tcp(p, &l4->tcp, l4_len);
 	if (proto == IPPROTO_UDP)
 		return parse_udp(p, &l4->udp, l4_len, linear);
 	return NOT_OURS;
@@ -221,7 +222,7 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off)
 	if (!off)
 		return -1;
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < MAX_EXT_HEADERS; i++) {
+	for (int i = 0; i <= MAX_EXT_HEADERS; i++) {
 		if (next != EXT_HOPOPTS && next != EXT_ROUTING && next != EXT_FRAGMENT &&
 		    next != EXT_AUTH && next != EXT_DSTOPTS)
 			return next;
