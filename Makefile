@@ -67,14 +67,14 @@ $(B)/slowpkt.skel.h: $(B)/slowpkt.bpf.o
 $(B)/vmlinux/vmlinux.h: $(VMLINUX_H)
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-# an archive, so that a test may bring its own copy of a module that it looks into
+# an archive, so that a test may include a module itself that it looks into
 $(B)/tests/modules.a: $(filter-out $(B)/src/main.o,$(OBJS))
 	$(call say,AR)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 
 $(B)/tests/%: tests/unit/%.c $(B)/tests/modules.a
 	$(call say,CC)
-	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.c %.a,$^) -lcmocka $(LIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/tests/modules.a -lcmocka $(LIBS)
 
 deps:
 	$(Q)tests/deps

@@ -224,6 +224,21 @@ static void test_payload(void **state)
 	assert_parses(&f, L3_AT_DATA, &w);
 }
 
+/* A first fragment may end within the first eight bytes. */
+static void test_payload_cut(void **state)
+{
+	struct packet p;
+
+	(void)state;
+	for (u32 here = 0; here <= 8; here += 8) {
+		fake_fill(&f, &udp4);
+		wire_be16(fake_l3(&f) + 2, 20 + 8 + here);
+		wire_be16(fake_l3(&f) + 6, 0x2000);
+		assert_int_equal(parse_at(&p, &f, L3_AT_DATA, 0), PARSED);
+		assert_packet_(&p, &udp4, here == 8);
+	}
+}
+
 static void test_fragments(void **state)
 {
 	static const struct { u16 frag_off; enum parsed want; } cases[] = {
@@ -353,7 +368,8 @@ int main(void)
 		cmocka_unit_test(test_ip_options), cmocka_unit_test(test_ip_header_wrong),
 		cmocka_unit_test(test_tcp_header_wrong), cmocka_unit_test(test_tcp_length),
 		cmocka_unit_test(test_big_tcp), cmocka_unit_test(test_udp_length),
-		cmocka_unit_test(test_payload), cmocka_unit_test(test_fragments),
+		cmocka_unit_test(test_payload), cmocka_unit_test(test_payload_cut),
+		cmocka_unit_test(test_fragments),
 		cmocka_unit_test(test_paged_udp), cmocka_unit_test(test_paged_tcp),
 		cmocka_unit_test(test_unreadable), cmocka_unit_test(test_unsent_tcp),
 		cmocka_unit_test(test_skb),

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A host for the kernel side: what bpf/read.bpf.h, bpf/shared.bpf.h and libbpf's
+ * headers supply there, with the kernel's helpers played by plain functions on
+ * `host` below. To be included first, before any header of bpf/ or of libc.
+ */
+#ifndef SLOWPKT_BPF_HOST_H
+#define SLOWPKT_BPF_HOST_H
+
+#define BPF_NO_PRESERVE_ACCESS_INDEX
+#include "../../../vmlinux/vmlinux.h"
+#undef NULL
+#undef offsetof
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "record.h"
+#include "config.h"
+
+/* bpf/ names clang's loops, and its hooks take arguments that they do not look at. */
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#define LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+enum {
+	HOST_SET_BITS = 2,
+	HOST_SETS = 1 << HOST_SET_BITS,
+	HOST_EVENTS = 64,
+	HOST_NAMES = 64,
+};
+
+/* What happened to the kernel side and what it did; all to be set and seen by a test. */
+static struct host {
+	u64 now;		/* bpf_ktime_get_ns() */
+	u32 cpu;
+	u64 task;		/* tgid << 32 | tid */
+	char comm[COMM_LEN];
+	const void *unreadable;	/* a probe read that covers this byte fails */
+	unsigned int reads;	/* probe reads so far */
+	bool no_reasons;	/* a kernel before enum skb_drop_reason */
+	bool no_purge;		/* … and before SKB_DROP_REASON_QUEUE_PURGE */
+	bool ring_full;
+	void (*nested)(void);	/* runs once, when a hook asks for the task: an interrupt */
+	unsigned int n_events;
+	size_t event_size[HOST_EVENTS];
+	struct record event[HOST_EVENTS];
+	unsigned int n_devs, n_tasks;
+	struct dev_key dev_key[HOST_NAMES];
+	struct dev_name dev_name[HOST_NAMES];
+	u32 tid[HOST_NAMES];
+	struct task_name task_name[HOST_NAMES];
+	struct set sets[HOST_SETS];
+} host;
+
+/* Numbers of drop reasons on the host, which are not those of vmlinux.h. */
+enum {
+	HOST_SKB_DROP_REASON_NOT_SPECIFIED = 102,
+	HOST_SKB_DROP_REASON_QUEUE_PURGE = 177,
+};
+
+/* bpf/read.bpf.h and libbpf's headers */
+
+#define SLOWPKT_READ_BPF_H
+#define DIRECT
+
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#undef __noinline
+#define __noinline __attribute__((noinline, unused))
+#define SEC(name) __attribute__((unused))
+
+#define READ(p, field) ((p)->field)
+#define READ_BITFIELD(p, field) ((p)->field)
+#define BOUND(x, mask) ((x) &= (mask))
+/* a hook's program is called hook_<target>(ctx, its arguments) */
+#define TP(target, args...) static __attribute__((unused)) int hook_##target(const u64 *ctx, args)
+#define FN(target, args...) TP(target, args)
+#define BPF_PROG(name, args...) name(const u64 *ctx, args)
+
+static inline u32 ptr_low(const void *p)
+{
+	return (u32)(u64)p;
+}
+
+static inline u64 bpf_ktime_get_ns(void)
+{
+	return host.now;
+}
+
+static inline u32 bpf_get_smp_processor_id(void)
+{
+	return host.cpu;
+}
+
+static inline u64 bpf_get_current_pid_tgid(void)
+{
+	void (*nested)(void) = host.nested;
+
+	host.nested = NULL;
+	if (nested)
+		nested();
+	return host.task;
+}
+
+static inline int bpf_get_current_comm(char *buf, u32 size)
+{
+	memcpy(buf, host.comm, size < COMM_LEN ? size : COMM_LEN);
+	return 0;
+}
+
+static inline bool host_has(const char *value)
+{
+	return !host.no_reasons && !(host.no_purge && !strcmp(value, "SKB_DROP_REASON_QUEUE_PURGE"));
+}
+
+static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
+{
+	const char *bad = host.unreadable, *at = from;
+
+	host.reads++;
+	if (!from || (bad && bad >= at && bad < at + size)) {
+		memset(to, 0, size);
+		return -EFAULT;
+	}
+	memcpy(to, from, size);
+	return 0;
+}
+
+#define bpf_core_read(to, size, from) bpf_probe_read_kernel(to, size, from)
+#define bpf_core_field_offset(type, field) offsetof(type, field)
+#define bpf_core_type_exists(type) (!host.no_reasons)
+/* of an enumerator that the kernel lacks libbpf makes 0, and no load may come there */
+#define bpf_core_enum_value(type, value) (host_has(#value) ? (u32)HOST_##value : 0)
+#define bpf_core_enum_value_exists(type, value) host_has(#value)
+
+/* The table has as many sets as cfg says. */
+#define bpf_map_lookup_elem(map, key) host_lookup(#map, key)
+#define bpf_map_update_elem(map, key, value, flags) host_update(#map, key, value)
+#define bpf_ringbuf_output(map, data, size, flags) host_output(#map, data, size)
+
+/* bpf/shared.bpf.h: the maps are named by what &map spells */
+
+#define SLOWPKT_SHARED_BPF_H
+
+static struct config cfg;
+static struct counts counts[COUNT_CPUS];
+static __u64 devs_seen[SEEN];
+static __u64 tasks_seen[SEEN];
+
+static inline struct counts *my_counts(void)
+{
+	return &counts[host.cpu & (COUNT_CPUS - 1)];
+}
+
+static inline struct set *host_lookup(const char *map, const u32 *index)
+{
+	assert_string_equal(map, "&table");
+	return *index < 1u << cfg.set_bits && *index < HOST_SETS ? &host.sets[*index] : NULL;
+}
+
+static inline int host_update(const char *map, const void *key, const void *value)
+{
+	if (!strcmp(map, "&dev_names")) {
+		assert_in_range(host.n_devs, 0, HOST_NAMES - 1);
+		memcpy(&host.dev_key[host.n_devs], key, sizeof(struct dev_key));
+		memcpy(&host.dev_name[host.n_devs++], value, sizeof(struct dev_name));
+	} else {
+		assert_string_equal(map, "&task_names");
+		assert_in_range(host.n_tasks, 0, HOST_NAMES - 1);
+		memcpy(&host.tid[host.n_tasks], key, sizeof(u32));
+		memcpy(&host.task_name[host.n_tasks++], value, sizeof(struct task_name));
+	}
+	return 0;
+}
+
+static inline int host_output(const char *map, const void *data, u64 size)
+{
+	assert_string_equal(map, "&events");
+	if (host.ring_full)
+		return -EAGAIN;
+	assert_in_range(host.n_events, 0, HOST_EVENTS - 1);
+	assert_in_range(size, offsetof(struct record, hop), sizeof(struct record));
+	memset(&host.event[host.n_events], 0xa5, sizeof(struct record));
+	memcpy(&host.event[host.n_events], data, size);
+	host.event_size[host.n_events++] = size;
+	return 0;
+}
+
+/* As after loading: everything is let through and judged by the articles' thresholds. */
+static inline void host_reset(void)
+{
+	memset(&host, 0, sizeof(host));
+	memset(&cfg, 0, sizeof(cfg));
+	memset(counts, 0, sizeof(counts));
+	memset(devs_seen, 0, sizeof(devs_seen));
+	memset(tasks_seen, 0, sizeof(tasks_seen));
+	host.now = 1000000000123ull;
+	cfg.tcp = cfg.udp = cfg.ipv4 = cfg.ipv6 = 1;
+	cfg.total_tcp = 30000000;
+	cfg.total_udp = 3000000;
+	memset(cfg.stage, 0xff, sizeof(cfg.stage));
+	cfg.set_bits = HOST_SET_BITS;
+}
+
+#endif
