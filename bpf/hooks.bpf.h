@@ -480,6 +480,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 {
 	u32 cpu = count_hit(HOP_GSO_SEGMENT);
 	struct entry whole, first;
+	struct record *record;
 	struct packet p;
 	u64 now;
 
@@ -491,13 +492,18 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
 	if (parse(&p, segs, L3_MAY_BE_INNER, 0) != PARSED)
 		return 0;
 	now = bpf_ktime_get_ns();
+	/* given back first, or a full set would evict it for its own segment */
+	record = whole.record;
+	release(&whole);
 	if (tracked(&first))
 		lose(&first);
 	claim(&first, now);
-	/* the whole one's own way may have been the one to go */
-	if (first.record != whole.record) {
-		bpf_probe_read_kernel(first.record, sizeof(*first.record), whole.record);
-		release(&whole);
+	if (first.record != record)
+		bpf_probe_read_kernel(first.record, sizeof(*first.record), record);
+	/* another CPU has begun a journey in it meanwhile */
+	if (first.record->gen != whole.gen) {
+		release(&first);
+		return 0;
 	}
 	first.record->flags |= RECORD_CUT;
 	first.record->segs = segments(skb);
