@@ -48,9 +48,9 @@
 enum { MAX_CONNS = 64, MAX_DATAGRAM = 65535 };
 
 static struct {
-	int n, warmup, size, reply, gso, delay, every, threads, ports, rcvbuf, gap;
-	bool df, peek, block, wait, hold, log, quiet, connect;
-	uint32_t isn;
+	int n, warmup, size, reply, gso, log_over, delay, every, threads, ports, rcvbuf, gap;
+	int isn;
+	bool df, peek, block, wait, hold, log, quiet;
 	const char *bind, *dev, *name;
 } opt = { .n = 1, .size = 64, .every = 1, .threads = 1, .ports = 1 };
 
@@ -187,8 +187,7 @@ static int connect_to(const union addr *a)
 	before = now();
 	if (connect(fd, &a->any, sizeof(*a)))
 		die("connect");
-	if (!opt.quiet)
-		say("connected %lu %lu", before, now());
+	say("connected %lu %lu", before, now());
 	return fd;
 }
 
@@ -217,8 +216,15 @@ static void receive_all(int fd, size_t left)
 	}
 }
 
-/* One request and its response. Returns the time that they took. */
-static uint64_t trip(int fd, int i)
+/* With --log each trip, with --log-over those that took so long. */
+static void log_trip(int i, uint64_t before, uint64_t after)
+{
+	if (opt.log || (opt.log_over && after - before >= opt.log_over * 1000000ull))
+		say("trip %d %lu %lu", i, before, after);
+}
+
+/* One request and its response. */
+static void trip(int fd, int i)
 {
 	uint32_t reply = opt.reply ? opt.reply : opt.size;
 	char *request = calloc(1, opt.size);
@@ -230,29 +236,23 @@ static uint64_t trip(int fd, int i)
 	receive_all(fd, reply);
 	after = now();
 	free(request);
-	if (opt.log)
-		say("trip %d %lu %lu", i, before, after);
-	return after - before;
+	log_trip(i, before, after);
 }
 
 /* --warmup trips, then, after "ready", as many as -n says. */
 static int tcp_rr(const union addr *a)
 {
-	uint64_t before, took, longest = 0;
 	int fd = connect_to(a);
+	uint64_t before;
 
 	for (int i = 0; i < opt.warmup; i++)
 		trip(fd, -1);
 	/* a delayed ACK goes out now, and not some time in what follows */
 	set(fd, IPPROTO_TCP, TCP_QUICKACK, 1);
 	ready();
-	for (int i = 0; i < opt.n; i++) {
-		took = trip(fd, i);
-		if (took > longest)
-			longest = took;
-	}
+	for (int i = 0; i < opt.n; i++)
+		trip(fd, i);
 	set(fd, IPPROTO_TCP, TCP_QUICKACK, 1);
-	say("longest %lu", longest);
 	done();
 	/* ours is the first FIN; the server's answers it */
 	before = now();
@@ -260,21 +260,6 @@ static int tcp_rr(const union addr *a)
 	if (recv(fd, &(char){ 0 }, 1, 0) != 0)
 		die("no FIN came");
 	say("closed %lu %lu", before, now());
-	return 0;
-}
-
-static int tcp_connect(const union addr *a)
-{
-	ready();
-	for (int i = 0; i < opt.n; i++) {
-		int fd = connect_to(a);
-
-		shutdown(fd, SHUT_WR);
-		if (recv(fd, &(char){ 0 }, 1, 0) != 0)
-			die("no FIN came");
-		close(fd);
-	}
-	done();
 	return 0;
 }
 
@@ -381,25 +366,19 @@ static int udp_rr(const union addr *a)
 {
 	static char data[MAX_DATAGRAM];
 	int fd = open_socket(a, SOCK_DGRAM);
-	uint64_t longest = 0;
 
 	if (connect(fd, &a->any, sizeof(*a)))
 		die("connect");
 	ready();
 	for (int i = 0; i < opt.n; i++) {
-		uint64_t before, after;
+		uint64_t before;
 
 		number(data, i);
 		before = now();
 		if (send(fd, data, opt.size, 0) < 0 || recv(fd, data, sizeof(data), 0) < 0)
 			die("trip");
-		after = now();
-		if (opt.log)
-			say("trip %d %lu %lu", i, before, after);
-		if (after - before > longest)
-			longest = after - before;
+		log_trip(i, before, now());
 	}
-	say("longest %lu", longest);
 	done();
 	return 0;
 }
@@ -419,8 +398,6 @@ static int udp_send(const union addr *a)
 	if (opt.df)
 		set(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
 		    IP_PMTUDISC_DO);
-	if (opt.connect && connect(fd, &a->any, sizeof(*a)))
-		die("connect");
 	if (opt.gso) {
 		/* the whole train in one call: -n datagrams of --gso bytes */
 		set(fd, IPPROTO_UDP, UDP_SEGMENT, opt.gso);
@@ -438,7 +415,7 @@ static int udp_send(const union addr *a)
 		if (opt.gso)
 			len = opt.n * opt.gso;
 		before = now();
-		if (sendto(fd, data, len, 0, opt.connect ? NULL : &to.any, opt.connect ? 0 : sizeof(to)) != len)
+		if (sendto(fd, data, len, 0, &to.any, sizeof(to)) != len)
 			die("sendto");
 		if (!opt.quiet)
 			say("sent %d %lu %lu", opt.gso ? 0 : i, before, now());
@@ -563,9 +540,8 @@ static const struct {
 	const char *name, *about;
 	int (*run)(const union addr *a);
 } commands[] = {
-	{ "tcp-echo", "serves tcp-rr and tcp-connect", tcp_echo },
+	{ "tcp-echo", "serves tcp-rr", tcp_echo },
 	{ "tcp-rr", "-n trips over one connection, after --warmup", tcp_rr },
-	{ "tcp-connect", "-n connections without a request", tcp_connect },
 	{ "udp-echo", "serves udp-rr", udp_echo },
 	{ "udp-rr", "-n trips", udp_rr },
 	{ "udp-send", "-n datagrams", udp_send },
@@ -574,63 +550,66 @@ static const struct {
 
 enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
 
-static const struct option options[] = {
-	{ "warmup", 1, 0, 'W' },	{ "size", 1, 0, 'z' },	{ "reply", 1, 0, 'R' },
-	{ "isn", 1, 0, 'I' },		{ "bind", 1, 0, 'b' },	{ "gso", 1, 0, 'g' },
-	{ "df", 0, 0, 'f' },		{ "connect", 0, 0, 'C' }, { "gap", 1, 0, 'G' },
-	{ "ports", 1, 0, 'P' },
-	{ "dev", 1, 0, 'v' },		{ "delay", 1, 0, 'd' },	{ "every", 1, 0, 'e' },
-	{ "peek", 0, 0, 'p' },		{ "block", 0, 0, 'B' },	{ "threads", 1, 0, 'T' },
-	{ "rcvbuf", 1, 0, 'r' },	{ "name", 1, 0, 'N' },	{ "wait", 0, 0, 'w' },
-	{ "hold", 0, 0, 'h' },		{ "log", 0, 0, 'l' },	{ "quiet", 0, 0, 'q' },
-	{ 0 },
+static const struct {
+	const char *name;
+	enum { NUMBER, FLAG, TEXT } kind;
+	void *value;
+} options[] = {
+	{ "warmup", NUMBER, &opt.warmup },	{ "size", NUMBER, &opt.size },
+	{ "reply", NUMBER, &opt.reply },	{ "isn", NUMBER, &opt.isn },
+	{ "gso", NUMBER, &opt.gso },		{ "ports", NUMBER, &opt.ports },
+	{ "gap", NUMBER, &opt.gap },		{ "delay", NUMBER, &opt.delay },
+	{ "every", NUMBER, &opt.every },	{ "threads", NUMBER, &opt.threads },
+	{ "rcvbuf", NUMBER, &opt.rcvbuf },	{ "log-over", NUMBER, &opt.log_over },
+	{ "df", FLAG, &opt.df },		{ "peek", FLAG, &opt.peek },
+	{ "block", FLAG, &opt.block },		{ "wait", FLAG, &opt.wait },
+	{ "hold", FLAG, &opt.hold },		{ "log", FLAG, &opt.log },
+	{ "quiet", FLAG, &opt.quiet },		{ "bind", TEXT, &opt.bind },
+	{ "dev", TEXT, &opt.dev },		{ "name", TEXT, &opt.name },
 };
 
-static void usage(void)
+enum { OPTIONS = sizeof(options) / sizeof(*options) };
+
+static _Noreturn void usage(void)
 {
 	fprintf(stderr, "usage: traffic COMMAND ADDRESS PORT [OPTION]...\n\n");
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(stderr, "  %-12s %s\n", commands[i].name, commands[i].about);
-	fprintf(stderr, "\n  -n N  --size BYTES  --bind ADDRESS,PORT  --wait  --hold  --log  --quiet\n"
-		"  tcp-rr    --warmup N  --reply BYTES  --isn N (the first sequence number)\n"
-		"  udp-send  --gso BYTES (one train of -n)  --df  --connect  --dev NAME  --gap MS\n"
+	fprintf(stderr, "\n  -n N  --size BYTES  --bind ADDRESS,PORT  --wait  --hold  --quiet\n"
+		"  *-rr      --log  --log-over MS\n"
+		"  tcp-*     --log  --warmup N  --reply BYTES  --isn N (the first sequence number)\n"
+		"  udp-send  --gso BYTES (one train of -n)  --df  --dev NAME  --gap MS\n"
 		"            --ports N (which take turns)\n"
 		"  udp-read  --delay MS [--every N]  --peek  --block  --threads N  --dev NAME\n"
 		"            --rcvbuf BYTES  --name COMM\n");
 	exit(2);
 }
 
+static void set_option(int i, const char *value)
+{
+	if (options[i].kind == NUMBER)
+		*(int *)options[i].value = strtol(value, NULL, 10);
+	else if (options[i].kind == FLAG)
+		*(bool *)options[i].value = true;
+	else
+		*(const char **)options[i].value = value;
+}
+
 static void read_options(int argc, char **argv)
 {
-	int c;
+	struct option list[OPTIONS + 1] = { 0 };
+	int i, c;
 
-	while ((c = getopt_long(argc, argv, "n:", options, NULL)) != -1)
-		switch (c) {
-		case 'n': opt.n = atoi(optarg); break;
-		case 'W': opt.warmup = atoi(optarg); break;
-		case 'z': opt.size = atoi(optarg); break;
-		case 'R': opt.reply = atoi(optarg); break;
-		case 'I': opt.isn = strtoul(optarg, NULL, 10); break;
-		case 'b': opt.bind = optarg; break;
-		case 'g': opt.gso = atoi(optarg); break;
-		case 'f': opt.df = true; break;
-		case 'C': opt.connect = true; break;
-		case 'G': opt.gap = atoi(optarg); break;
-		case 'P': opt.ports = atoi(optarg); break;
-		case 'v': opt.dev = optarg; break;
-		case 'd': opt.delay = atoi(optarg); break;
-		case 'e': opt.every = atoi(optarg); break;
-		case 'p': opt.peek = true; break;
-		case 'B': opt.block = true; break;
-		case 'T': opt.threads = atoi(optarg); break;
-		case 'r': opt.rcvbuf = atoi(optarg); break;
-		case 'N': opt.name = optarg; break;
-		case 'w': opt.wait = true; break;
-		case 'h': opt.hold = true; break;
-		case 'l': opt.log = true; break;
-		case 'q': opt.quiet = true; break;
-		default: usage();
-		}
+	for (i = 0; i < OPTIONS; i++)
+		list[i] = (struct option){ options[i].name, options[i].kind != FLAG, NULL, 0 };
+	while ((c = getopt_long(argc, argv, "n:", list, &i)) != -1) {
+		if (c == 'n')
+			opt.n = atoi(optarg);
+		else if (c == 0)
+			set_option(i, optarg);
+		else
+			usage();
+	}
 }
 
 int main(int argc, char **argv)

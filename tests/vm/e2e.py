@@ -1,0 +1,32 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+The end-to-end tests: build/slowpkt on real traffic in a real kernel.
+
+usage: e2e.py [PATTERN]...     runs the tests whose name contains a PATTERN, or all
+
+To be run in the test VM, as root: tests/vm/vm run -- /usr/bin/python3 tests/vm/e2e.py.
+tests/vm/run-e2e does that, with a NIC and somebody outside. It needs build/slowpkt
+and build/tests/traffic. E2E_TIMES=1 says how long each test took.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from e2e import harness, lab  # noqa: E402
+from e2e import (test_every, test_ends, test_filter, test_idle, test_journey_filter,  # noqa: E402
+                 test_limits, test_nic, test_output, test_reuse, test_tcp, test_udp, test_usage)
+
+# In this order; neighbours share tracers.
+MODULES = [test_usage, test_idle, test_udp, test_tcp, test_ends, test_nic, test_reuse, test_every,
+           test_limits, test_filter, test_journey_filter, test_output]
+
+if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv):
+        print(__doc__.strip())
+        sys.exit(0)
+    if os.geteuid():
+        sys.exit("e2e.py: it needs root, and the test VM: tests/vm/run-e2e")
+    lab.up()
+    sys.exit(harness.main(MODULES, sys.argv[1:]))

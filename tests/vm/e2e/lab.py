@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The container host of ../lab: its names, its delays, what the kernel says of it."""
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import re
+import socket
+import struct
+import threading
+import time
+
+from .proc import TOP, enter_netns, run, wait_for
+
+HOST_NS = os.stat("/proc/self/ns/net").st_ino
+CLIENT4, HOST4, WEB4 = "10.0.1.2", "10.0.1.1", "172.17.0.2"
+CLIENT6, HOST6, WEB6 = "fd00:1::2", "fd00:1::1", "fd00:17::2"
+KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
+
+
+def up():
+    run(os.path.join(TOP, "tests/vm/lab"), "up")
+
+
+def inum(netns):
+    return os.stat(f"/run/netns/{netns}").st_ino if netns else HOST_NS
+
+
+def tc(netns, *words):
+    return run("tc", *(["-n", netns] if netns else []), *words)
+
+
+@contextlib.contextmanager
+def netem(netns, dev, *words):
+    """A netem qdisc at a device, such as netem("web", "eth0", "delay", "100ms")."""
+    tc(netns, "qdisc", "replace", "dev", dev, "root", "netem", "limit", "100000", *words)
+    try:
+        yield
+    finally:
+        tc(netns, "qdisc", "del", "dev", dev, "root")
+
+
+@contextlib.contextmanager
+def nft(netns, rules):
+    """A table of rules, as nft reads them; gone afterwards."""
+    run("nft", "add table inet e2e;" + rules, netns=netns)
+    try:
+        yield
+    finally:
+        run("nft", "delete table inet e2e", netns=netns)
+
+
+def drops(netns=None):
+    """How many packets a rule with a counter has dropped."""
+    rules = json.loads(run("nft", "-j", "list", "table", "inet", "e2e", netns=netns))["nftables"]
+    return sum(part["counter"]["packets"] for entry in rules if "rule" in entry
+               for part in entry["rule"]["expr"] if "counter" in part)
+
+
+def counters(netns, dev):
+    """(sent, received) packets of a device."""
+    link = json.loads(run("ip", *(["-n", netns] if netns else []), "-j", "-s", "link", "show", dev))
+    stats = link[0]["stats64"]
+    return stats["tx"]["packets"], stats["rx"]["packets"]
+
+
+class Passed:
+    """How many packets have gone from client to container, and back, since it was made."""
+
+    def __init__(self):
+        self._start = counters("client", "cli0"), counters("web", "eth0")
+
+    def now(self):
+        """(there, back); None while some are still on their way."""
+        (a, b), (c, d) = self._start
+        (sent, received), (sent2, received2) = counters("client", "cli0"), counters("web", "eth0")
+        there, back = sent - a, received - b
+        return (there, back) if (received2 - d, sent2 - c) == (there, back) else None
+
+    def settled(self):
+        return wait_for("all packets arrived", self.now)
+
+
+SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C
+
+
+def ethtool(netns, dev, command, value):
+    """Switches an offload of a device."""
+    def switch():
+        try:
+            if netns:
+                enter_netns(netns)  # of this thread only
+            data = ctypes.create_string_buffer(struct.pack("II", command, value))
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                fcntl.ioctl(s, SIOCETHTOOL, struct.pack("16sP", dev.encode(), ctypes.addressof(data)))
+        except OSError as error:
+            errors.append(error)
+    errors = []
+    thread = threading.Thread(target=switch)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+
+
+def has_drop_reasons():
+    with open("/sys/kernel/tracing/events/skb/kfree_skb/format") as f:
+        return "reason" in f.read()
+
+
+def fence(port=9999):
+    """
+    A datagram to ourselves that waits 40 ms for its reader. slowpkt prints what ends
+    in the order in which it ends: once this is printed, so is all from before.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.1", port))
+        s.sendto(b"fence", ("127.0.0.1", port))
+        time.sleep(0.04)
+        s.recv(16)
+    return port
+
+
