@@ -38,6 +38,7 @@ enum {
 	ANEW = 1 << 3,		/* a journey begins here in any case */
 	AT_DATA = 1 << 4,	/* where the network header lies: enum l3_at */
 	MAY_BE_INNER = 1 << 5,
+	UNSENT = 1 << 6,
 	PROTOCOL_SHIFT = 16,	/* ETH_P_* in network order, where the hop knows it */
 };
 
@@ -50,7 +51,12 @@ static __noinline int admit(struct entry *e, const struct packet *p, u64 now, u3
 		return 0;
 	if (parsed == UNPARSED)
 		my_counts()->unparsed++;
-	if (parsed != PARSED || !wanted(p)) {
+	if (parsed != PARSED) {
+		/* it may end unseen, or be readable at the next hop: not to be trusted */
+		refuse(e, REFUSED_TRANSPORT);
+		return 0;
+	}
+	if (!wanted(p)) {
 		refuse(e, how & REFUSED_AT);
 		return 0;
 	}
@@ -61,7 +67,8 @@ static __noinline int admit(struct entry *e, const struct packet *p, u64 now, u3
 /* Not inlined, so that what it needs of the stack is free again behind it. */
 static __noinline u32 parse_as(struct packet *p, struct sk_buff *skb, u32 how)
 {
-	enum l3_at at = how & AT_DATA ? L3_AT_DATA : how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
+	enum l3_at at = how & AT_DATA ? L3_AT_DATA : how & UNSENT ? L3_UNSENT :
+			how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
 
 	return p ? parse(p, skb, at, how >> PROTOCOL_SHIFT) : UNPARSED;
 }
@@ -124,7 +131,8 @@ static __noinline int is_still(struct entry *e, struct sk_buff *skb, u32 how)
  */
 static __always_inline bool may_be_natted(struct sk_buff *skb)
 {
-	return READ(skb, _nfct);
+	/* not there without CONFIG_NF_CONNTRACK */
+	return bpf_core_field_exists(skb->_nfct) && READ(skb, _nfct);
 }
 
 /* A hop at a device. */
@@ -231,29 +239,42 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 	return 0;
 }
 
+/* Netfilter was passed since the headers were last looked at. Only what is printed needs to know. */
+static __noinline int learn_late(struct entry *e, struct sk_buff *skb, u32 how)
+{
+	struct packet p;
+
+	if (!e || !e->record)
+		return 0;
+	if (parse_as(&p, skb, how) == PARSED && is_same(e->record, &p))
+		learn(e->record, &p);
+	return 0;
+}
+
 /* After the qdisc, into the driver; a NIC's driver takes the packet off this host. */
 static __always_inline int hop_xmit(struct sk_buff *skb)
 {
 	u32 cpu = count_hit(HOP_DEV_HARD_START_XMIT);
 	struct net_device *dev;
 	struct entry e;
-	bool nic;
 	u64 now;
 
 	if (!entry_of(&e, skb, cpu) || stays_refused(&e, PLACE_XMIT))
 		return 0;
 	now = bpf_ktime_get_ns();
 	dev = READ(skb, dev);
-	nic = is_nic(dev);
-	if ((!tracked(&e) || nic || !follows(&e, PLACE_XMIT, dev, now)) &&
+	if ((!tracked(&e) || !follows(&e, PLACE_XMIT, dev, now)) &&
 	    !recognize(&e, skb, now, MAY_BE_INNER | REFUSED_XMIT))
 		return 0;
 	arrive(e.record, dev);
 	add_hop(&e, HOP_DEV_HARD_START_XMIT, now, false);
-	if (nic)
-		end_journey(&e, skb, END_SENT, now);
-	else
+	if (!is_nic(dev)) {
 		publish(&e);
+		return 0;
+	}
+	if (is_slow(e.record, now))
+		learn_late(&e, skb, MAY_BE_INNER);
+	end_journey(&e, skb, END_SENT, now);
 	return 0;
 }
 
@@ -266,10 +287,18 @@ static __always_inline void leave_socket(struct entry *e, const enum hop_id id, 
 }
 
 /*
- * TCP hands a segment to IP. The addresses are the caller's: there is no IP header
- * yet. The task that holds the socket's lock is the owner; else an ACK or a timer
- * sends, in whatever task was interrupted.
+ * The task that holds the socket's lock sends; else an ACK or a timer does, in
+ * whatever task was interrupted. A listener answers without its lock, whoever
+ * holds it.
  */
+static __always_inline bool owns(struct sock *sk)
+{
+	u8 state = READ(sk, __sk_common.skc_state);
+
+	return state != TCP_LISTEN && state != TCP_NEW_SYN_RECV && READ(sk, sk_lock.owned);
+}
+
+/* TCP hands a segment to IP. The addresses are the caller's: there is no IP header yet. */
 static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
 					struct packet *p, u32 cpu)
 {
@@ -284,7 +313,7 @@ static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, co
 		lose(&e);
 	parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
 	if (admit(&e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
-		leave_socket(&e, id, now, netns_of_sock(sk), READ(sk, sk_lock.owned));
+		leave_socket(&e, id, now, netns_of_sock(sk), owns(sk));
 	return 0;
 }
 
@@ -323,7 +352,7 @@ static __always_inline int hop_send_headed(struct sk_buff *skb, struct net *net,
 		return 0;
 	now = bpf_ktime_get_ns();
 	tracked(&e);
-	if (recognize(&e, skb, now, ANEW | REFUSED_BEFORE_OUTPUT | protocol))
+	if (recognize(&e, skb, now, ANEW | UNSENT | REFUSED_BEFORE_OUTPUT | protocol))
 		leave_socket(&e, id, now, READ(net, ns.inum), e.record->first.proto == IPPROTO_UDP);
 	return 0;
 }
@@ -407,7 +436,6 @@ static __always_inline bool is_same_segment(const struct record *r, struct sk_bu
 static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id id)
 {
 	u32 cpu = count_hit(id);
-	struct packet p;
 	struct entry e;
 	u64 now;
 
@@ -420,9 +448,8 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 	now = bpf_ktime_get_ns();
 	arrive_at_socket(e.record, 0);
 	add_hop(&e, id, now, false);
-	/* netfilter was passed since the headers were last looked at */
-	if (is_slow(e.record, now) && parse(&p, skb, L3_AT_HEADER, 0) == PARSED)
-		learn(e.record, &p);
+	if (is_slow(e.record, now))
+		learn_late(&e, skb, 0);
 	end_journey(&e, skb, END_DELIVERED, now);
 	return 0;
 }
@@ -472,49 +499,54 @@ static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu)
 	}
 }
 
+/* Moves the record to the first segment. False: another CPU has taken it meanwhile. */
+static __always_inline bool hand_over(struct entry *whole, struct entry *first, u64 now)
+{
+	struct record *record = whole->record;
+
+	/* given back first, or a full set would evict it for its own segment */
+	release(whole);
+	if (tracked(first))
+		lose(first);
+	claim(first, now);
+	if (first->record != record)
+		bpf_probe_read_kernel(first->record, sizeof(*record), record);
+	first->begun = true;
+	first->gen = whole->gen;
+	if (is_ours(first))
+		return true;
+	release(first);
+	return false;
+}
+
 /*
  * GSO has cut a packet into new skbs: its journey goes on with the first of them,
- * whose range covers the rest. Only an exit program sees both.
+ * whose range covers the rest. Only an exit program sees both. sending: else a
+ * socket takes a train apart, and each datagram is met at its queue.
  */
-static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs)
+static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bool sending)
 {
 	u32 cpu = count_hit(HOP_GSO_SEGMENT);
 	struct entry whole, first;
-	struct record *record;
 	struct packet p;
-	u64 now;
 
 	/* NULL: it need not be cut; else the top of the address range is an errno */
 	if (!segs || (u64)segs >= (u64)-4095)
 		return 0;
 	if (!entry_of(&whole, skb, cpu) || !tracked(&whole) || !entry_of(&first, segs, cpu))
 		return 0;
-	if (parse(&p, segs, L3_MAY_BE_INNER, 0) != PARSED)
+	if (!hand_over(&whole, &first, bpf_ktime_get_ns()))
 		return 0;
-	now = bpf_ktime_get_ns();
-	/* given back first, or a full set would evict it for its own segment */
-	record = whole.record;
-	release(&whole);
-	if (tracked(&first))
-		lose(&first);
-	claim(&first, now);
-	if (first.record != record)
-		bpf_probe_read_kernel(first.record, sizeof(*first.record), record);
-	/* another CPU has begun a journey in it meanwhile */
-	if (first.record->gen != whole.gen) {
-		release(&first);
-		return 0;
-	}
-	first.record->flags |= RECORD_CUT;
 	first.record->segs = segments(skb);
-	if (p.tuple.proto == IPPROTO_UDP) {
-		/* each segment is a datagram with a number of its own */
+	/* each segment of a train is a datagram with a length and a number of its own */
+	if (first.record->last.proto == IPPROTO_UDP && parse(&p, segs, L3_MAY_BE_INNER, 0) == PARSED &&
+	    same_tuple(&first.record->last, &p.tuple)) {
 		first.record->len = p.len;
 		first.record->ip_id = p.ip_id;
-		first.record->segs = 1;
+		if (!sending)
+			first.record->segs = 1;
 	}
 	forgive(&first);
-	first.begun = true;
 	publish(&first);
 	refuse_rest(segs, cpu);
 	return 0;
@@ -555,7 +587,7 @@ FN(ip6_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 #ifdef DIRECT
 SEC("fexit/__skb_gso_segment")
 int BPF_PROG(btf___skb_gso_segment, struct sk_buff *skb, u64 features, bool tx_path, struct sk_buff *segs)
-{ return hop_cut(skb, segs); }
+{ return hop_cut(skb, segs, tx_path); }
 #else
 FN(br_handle_frame_finish, struct net *net, struct sock *sk, struct sk_buff *skb) { return hop_bridge(skb); }
 #endif

@@ -164,9 +164,16 @@ static __always_inline bool tracked(struct entry *e)
 	return false;
 }
 
+/* The record is still the one that was found or begun: no other packet has taken it meanwhile. */
+static __always_inline bool is_ours(const struct entry *e)
+{
+	return e->record->gen == e->gen;
+}
+
 static __always_inline void release(struct entry *e)
 {
-	*e->tag = 0;
+	if (e->begun || *e->tag == e->skb)
+		*e->tag = 0;
 	e->record = NULL;
 }
 
@@ -185,7 +192,7 @@ static __always_inline bool is_slow(const struct record *r, u64 end_at)
 /* Held where nothing but time passes: it may well be there still. */
 static __always_inline bool is_held(const struct record *r)
 {
-	return r->last_place == PLACE_ENQUEUE || r->last_place == PLACE_QUEUE;
+	return r->last_place == PLACE_ENQUEUE || (r->last_place == PLACE_QUEUE && cfg.sees_cut);
 }
 
 /* Whether a journey whose end is not seen is slow by now: of a held one all the time counts. */
@@ -240,7 +247,8 @@ static __always_inline void verdict(struct record *r, enum record_end end, u64 e
 /* The journey of this pointer is over, though its end was not seen: another packet has the pointer now. */
 static __always_inline void lose(struct entry *e)
 {
-	verdict(e->record, END_UNKNOWN, e->record->last_at);
+	if (is_ours(e))
+		verdict(e->record, END_UNKNOWN, e->record->last_at);
 	release(e);
 }
 
@@ -296,7 +304,8 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	e->gen = record_generation(now);
 	r->gen = e->gen;
 	r->hops = 0;
-	r->flags = (partial ? RECORD_PARTIAL : 0) | (p->has_payload ? RECORD_PAYLOAD : 0);
+	r->flags = (partial ? RECORD_PARTIAL : 0) | (p->has_payload ? RECORD_PAYLOAD : 0) |
+		   (p->fragment ? RECORD_FRAGMENT : 0);
 	r->met = 0;
 	r->last_dev = 0;
 	r->last_netns = r->last_ifindex = 0;
@@ -379,6 +388,8 @@ static __always_inline void add_hop(struct entry *e, const enum hop_id id, u64 n
 	u32 n = r->hops, where;
 	struct hop *hop;
 
+	if (!is_ours(e))
+		return;
 	if ((u32)task != r->last_tid)
 		note_task(task);
 	if (cfg.pid && owner && cfg.pid == task >> 32)
@@ -419,11 +430,13 @@ static __always_inline bool follows(const struct entry *e, const enum place plac
 	const struct record *r = e->record;
 	bool chain = WHERE_CPU(r->last_where) == e->cpu && now - r->last_at < SOON;
 	bool same_dev = !dev || r->last_dev == (u64)dev;
+	/* reassembly frees all fragments but one without a word */
+	bool whole = !(r->flags & RECORD_FRAGMENT);
 	u8 last = r->last_place;
 
 	switch (place) {
 	case PLACE_OUTPUT:
-		return chain && (last == PLACE_SEND || last == PLACE_IP_RCV);
+		return chain && whole && (last == PLACE_SEND || last == PLACE_IP_RCV);
 	case PLACE_QUEUE:
 		return chain && ((same_dev && last == PLACE_OUTPUT) || last == PLACE_BRIDGE ||
 				 (!same_dev && last == PLACE_XMIT));
@@ -439,7 +452,7 @@ static __always_inline bool follows(const struct entry *e, const enum place plac
 		return chain && same_dev && last == PLACE_RECEIVE;
 	case PLACE_TCP_RCV:
 	case PLACE_ENQUEUE:
-		return chain && same_dev && last == PLACE_IP_RCV;
+		return chain && whole && same_dev && last == PLACE_IP_RCV;
 	default:
 		return false;
 	}
@@ -470,12 +483,10 @@ static __always_inline bool is_same(const struct record *r, const struct packet 
 
 	if (r->last.proto != p->tuple.proto || r->last.family != p->tuple.family)
 		return false;
-	if (p->tuple.proto == IPPROTO_TCP) {
-		if (r->seq != p->seq || r->ack != p->ack)
-			return false;
-	} else if (r->len != p->len || (id && r->ip_id != p->ip_id) || (payload && r->payload != p->payload)) {
+	if ((id && r->ip_id != p->ip_id) || (payload && r->payload != p->payload))
 		return false;
-	}
+	if (p->tuple.proto == IPPROTO_TCP ? r->seq != p->seq || r->ack != p->ack : r->len != p->len)
+		return false;
 	if (same_tuple(&r->last, &p->tuple))
 		return true;
 	/* without a number of its own a datagram must keep one end */
@@ -486,6 +497,9 @@ static __always_inline bool is_same(const struct record *r, const struct packet 
 static __always_inline void learn(struct record *r, const struct packet *p)
 {
 	r->last = p->tuple;
+	/* GRO on the way has merged later segments into this one */
+	if (p->tuple.proto == IPPROTO_TCP && p->len > r->len)
+		r->len = p->len;
 	if (!r->ip_id)
 		r->ip_id = p->ip_id;
 	if (p->has_payload && !(r->flags & RECORD_PAYLOAD)) {
@@ -499,6 +513,10 @@ static __always_inline void end_journey(struct entry *e, struct sk_buff *skb, en
 {
 	struct record *r = e->record;
 
+	if (!is_ours(e)) {
+		release(e);
+		return;
+	}
 	if (is_slow(r, now)) {
 		u16 segs = segments(skb);
 

@@ -16,6 +16,8 @@ enum {
 	ETH_P_8021AD = 0x88a8,
 	IPPROTO_TCP = 6,
 	IPPROTO_UDP = 17,
+	TCP_LISTEN = 10,
+	TCP_NEW_SYN_RECV = 12,
 	EXT_HOPOPTS = 0,
 	EXT_ROUTING = 43,
 	EXT_FRAGMENT = 44,
@@ -32,6 +34,7 @@ struct wire_tcp {
 	u8 flags;
 	__be16 window;
 	u32 check_urg;
+	u32 options[3];
 };
 
 struct wire_udp {
@@ -40,7 +43,7 @@ struct wire_udp {
 	u32 payload[2];
 };
 
-/* As much of a transport header as is read: 20 bytes, of a UDP one 16. */
+/* As much of a transport header as is read: 32 bytes, of a UDP one 16. */
 union wire_l4 {
 	struct wire_tcp tcp;
 	struct wire_udp udp;
@@ -63,8 +66,8 @@ struct wire_ip6 {
 	union wire_l4 l4;	/* where there is no extension header */
 };
 
-_Static_assert(sizeof(struct wire_ip4) == 40, "an IPv4 and a TCP header");
-_Static_assert(sizeof(struct wire_ip6) == 60, "an IPv6 and a TCP header");
+_Static_assert(sizeof(struct wire_ip4) == 52, "an IPv4 and a TCP header with timestamps");
+_Static_assert(sizeof(struct wire_ip6) == 72, "an IPv6 and a TCP header with timestamps");
 
 struct packet {
 	struct tuple tuple;
@@ -75,6 +78,7 @@ struct packet {
 	u64 payload;
 	u8 tcp_flags;
 	bool has_payload;
+	bool fragment;	/* the first of several */
 };
 
 enum parsed {
@@ -87,6 +91,7 @@ enum parsed {
 enum l3_at {
 	L3_AT_DATA,	/* receive hops: skb->network_header is not set yet */
 	L3_AT_HEADER,
+	L3_UNSENT,	/* a send hop: so it is, but its length is yet to be written */
 	L3_MAY_BE_INNER, /* transmit hops: so it is, but a tunnel may have put headers in front */
 };
 
@@ -118,12 +123,17 @@ static __always_inline void set_v6(struct tuple *t, const __be32 *src, const __b
 	t->dst[1] = two_words(dst + 2);
 }
 
-/* l4_len: the transport header and what follows it, bytes. */
-static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len)
+/*
+ * l4_len: the transport header and what follows it, bytes; linear: as many of
+ * them as lie in the linear part. The options stand in for a payload: their
+ * timestamps tell a keepalive or a retransmission from the one before it.
+ */
+static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len,
+					     s32 linear)
 {
 	u32 header = (tcp->doff >> 4) * 4;
 
-	if (header < 20 || l4_len < header)
+	if (linear < 20 || header < 20 || l4_len < header)
 		return UNPARSED;
 	p->tuple.proto = IPPROTO_TCP;
 	p->tuple.sport = bpf_ntohs(tcp->source);
@@ -133,8 +143,8 @@ static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire
 	p->win = bpf_ntohs(tcp->window);
 	p->tcp_flags = tcp->flags;
 	p->len = l4_len - header;
-	p->payload = 0;
-	p->has_payload = false;
+	p->has_payload = header >= 32 && linear >= 32;
+	p->payload = p->has_payload ? two_words(&tcp->options[1]) : 0;
 	return PARSED;
 }
 
@@ -165,7 +175,7 @@ static __always_inline enum parsed parse_l4(struct packet *p, u8 proto, const un
 					    u32 l4_len, s32 linear)
 {
 	if (proto == IPPROTO_TCP)
-		return linear < 20 ? UNPARSED : parse_tcp(p, &l4->tcp, l4_len);
+		return parse_tcp(p, &l4->tcp, l4_len, linear);
 	if (proto == IPPROTO_UDP)
 		return parse_udp(p, &l4->udp, l4_len, linear);
 	return NOT_OURS;
@@ -188,8 +198,8 @@ static __always_inline s32 l3_linear(struct sk_buff *skb, const void *l3)
 	return paged ? (s32)(l3_length(skb, l3) - paged) : 0xffff;
 }
 
-/* l3: the header's address. */
-static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *skb, const void *l3)
+/* l3: the header's address. unsent: its length is yet to be written. */
+static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent)
 {
 	struct wire_ip4 ip;
 	u32 header, tot_len;
@@ -201,8 +211,8 @@ static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *sk
 		return NOT_OURS;
 	header = (ip.ver_ihl & 0xf) * 4;
 	tot_len = bpf_ntohs(ip.tot_len);
-	/* 0: a packet beyond 64 kB (BIG TCP), or one whose length is yet to be written */
-	if (!tot_len)
+	/* 0: a packet beyond 64 kB (BIG TCP) */
+	if (!tot_len || unsent)
 		tot_len = l3_length(skb, l3);
 	linear = l3_linear(skb, l3) - (s32)header;
 	if (header < 20 || tot_len < header || linear < 8 || ip.frag_off & bpf_htons(0x1fff))
@@ -210,16 +220,20 @@ static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *sk
 	if (header != 20 && bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + header))
 		return UNPARSED;
 	set_v4(&p->tuple, ip.saddr, ip.daddr);
+	p->fragment = ip.frag_off & bpf_htons(0x2000);
 	p->ip_id = bpf_ntohs(ip.id);
 	return parse_l4(p, ip.protocol, &ip.l4, tot_len - header, linear);
 }
 
-/* Steps over extension headers. Returns the transport protocol, or -1; *off: where it begins. */
-static __noinline int skip_extensions(const void *l3, u32 next, u32 *off)
+/*
+ * Steps over extension headers. Returns the transport protocol, or -1; *off: where
+ * it begins; *fragment: this is the first of several.
+ */
+static __noinline int skip_extensions(const void *l3, u32 next, u32 *off, bool *fragment)
 {
 	u8 ext[4];
 
-	if (!off)
+	if (!off || !fragment)
 		return -1;
 #pragma clang loop unroll(disable)
 	for (int i = 0; i <= MAX_EXT_HEADERS; i++) {
@@ -232,6 +246,8 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off)
 		if (next == EXT_FRAGMENT && (ext[2] || ext[3] & 0xf8))
 			return -1;
 		if (next == EXT_FRAGMENT)
+			*fragment = ext[3] & 1;
+		if (next == EXT_FRAGMENT)
 			*off += 8;
 		else if (next == EXT_AUTH)
 			*off += (ext[1] + 2) * 4;
@@ -242,8 +258,9 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off)
 	return -1;
 }
 
-static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *skb, const void *l3)
+static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent)
 {
+	bool fragment = false;
 	struct wire_ip6 ip;
 	u32 off = 40, total;
 	s32 linear;
@@ -253,11 +270,11 @@ static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *sk
 		return UNPARSED;
 	proto = ip.nexthdr;
 	total = bpf_ntohs(ip.payload_len) + 40;
-	/* 0: a jumbogram (BIG TCP), or a length that is yet to be written */
-	if (total == 40)
+	/* 0: a jumbogram (BIG TCP) */
+	if (total == 40 || unsent)
 		total = l3_length(skb, l3);
 	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP) {
-		proto = skip_extensions(l3, proto, &off);
+		proto = skip_extensions(l3, proto, &off, &fragment);
 		if (proto < 0)
 			return UNPARSED;
 		if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
@@ -269,6 +286,7 @@ static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *sk
 	if (total < off || linear < 8)
 		return UNPARSED;
 	set_v6(&p->tuple, ip.saddr, ip.daddr);
+	p->fragment = fragment;
 	p->ip_id = 0;
 	return parse_l4(p, proto, &ip.l4, total - off, linear);
 }
@@ -344,21 +362,22 @@ static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, 
 		}
 	}
 	if (protocol == bpf_htons(ETH_P_IP))
-		return parse_v4(p, skb, l3);
+		return parse_v4(p, skb, l3, at == L3_UNSENT);
 	if (protocol == bpf_htons(ETH_P_IPV6))
-		return parse_v6(p, skb, l3);
+		return parse_v6(p, skb, l3, at == L3_UNSENT);
 	return NOT_OURS;
 }
 
 /* A TCP header that the IP layer has not seen yet: at skb->data, addresses set by the caller. */
 static __always_inline enum parsed parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
 {
+	u32 len = READ(skb, len);
 	struct wire_tcp tcp;
 
 	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)))
 		return UNPARSED;
 	p->ip_id = 0;
-	return parse_tcp(p, &tcp, READ(skb, len));
+	return parse_tcp(p, &tcp, len, len - READ(skb, data_len));
 }
 
 /* Four bytes of skb->cb, which the layers use as they like. */

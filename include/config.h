@@ -56,6 +56,7 @@ struct config {
 	__u64 total_tcp, total_udp;
 	__u8 judge_stages;	/* some entry of stage[] is not NEVER */
 	__u64 stage[PLACES][PLACES]; /* from, to */
+	__u8 sees_cut;		/* GSO's cutting is seen: a packet does not leave a qdisc by it unnoticed */
 	/* the table */
 	__u32 set_bits;		/* it has 1 << set_bits sets */
 };

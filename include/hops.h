@@ -30,8 +30,10 @@ enum place {
 
 /*
  * HOP(id, kind, target, place, shown, article)
- *   kind     TP: tracepoint; FN: function, at entry; FEXIT: function, at exit;
- *            MODFN: function of a module that may come and go (kprobe only)
+ *   kind     TP: tracepoint; FN: function, at entry; SKBFN: one whose first
+ *            argument is the skb, so that a copy of it that the compiler made with
+ *            fewer arguments will do; FEXIT: function, at exit; MODFN: function of
+ *            a module that may come and go (kprobe only)
  *   target   what is attached to; the programs are btf_<target> (BTF pointers)
  *            and probe_<target> (probe reads)
  *   shown    the hop's name in every output
@@ -44,10 +46,10 @@ enum place {
 	HOP(NETIF_RX, TP, netif_rx, NETIF_RX, "netif_rx", NULL)			\
 	HOP(BR_HANDLE_FRAME_FINISH, MODFN, br_handle_frame_finish, BRIDGE,	\
 	    "br_handle_frame_finish", NULL)					\
-	HOP(IP_RCV, FN, ip_rcv_core, IP_RCV, "ip_rcv", "ip_rcv")		\
-	HOP(IPV6_RCV, FN, ip6_rcv_core, IP_RCV, "ipv6_rcv", "ipv6_rcv")		\
-	HOP(TCP_V4_RCV, FN, tcp_v4_rcv, TCP_RCV, "tcp_v4_rcv", NULL)		\
-	HOP(TCP_V6_RCV, FN, tcp_v6_rcv, TCP_RCV, "tcp_v6_rcv", NULL)		\
+	HOP(IP_RCV, SKBFN, ip_rcv_core, IP_RCV, "ip_rcv", "ip_rcv")		\
+	HOP(IPV6_RCV, SKBFN, ip6_rcv_core, IP_RCV, "ipv6_rcv", "ipv6_rcv")		\
+	HOP(TCP_V4_RCV, SKBFN, tcp_v4_rcv, TCP_RCV, "tcp_v4_rcv", NULL)		\
+	HOP(TCP_V6_RCV, SKBFN, tcp_v6_rcv, TCP_RCV, "tcp_v6_rcv", NULL)		\
 	HOP(TCP_RCV_STATE_PROCESS, FN, tcp_rcv_state_process, TCP_STATE,	\
 	    "tcp_rcv_state_process", NULL)					\
 	HOP(TCP_RCV_ESTABLISHED, FN, tcp_rcv_established, TCP_STATE,		\
@@ -60,7 +62,7 @@ enum place {
 	HOP(IP_BUILD_AND_SEND_PKT, FN, ip_build_and_send_pkt, SEND,		\
 	    "ip_queue_xmit", NULL)						\
 	HOP(IP_SEND_SKB, FN, ip_send_skb, SEND, "ip_queue_xmit", NULL)		\
-	HOP(IP6_SEND_SKB, FN, ip6_send_skb, SEND, "ip_queue_xmit", NULL)	\
+	HOP(IP6_SEND_SKB, SKBFN, ip6_send_skb, SEND, "ip_queue_xmit", NULL)	\
 	HOP(IP_FINISH_OUTPUT2, FN, ip_finish_output2, OUTPUT,			\
 	    "ip_finish_output2", NULL)						\
 	HOP(IP6_FINISH_OUTPUT2, FN, ip6_finish_output2, OUTPUT,			\

@@ -70,8 +70,8 @@ enum record_flag {
 	RECORD_PARTIAL = 1 << 0,	/* the journey's beginning was not seen */
 	RECORD_TRUNCATED = 1 << 1,	/* more than RECORD_HOPS hops */
 	RECORD_SLOW = 1 << 2,		/* a named stage reached its threshold */
-	RECORD_PAYLOAD = 1 << 3,	/* payload[] is known */
-	RECORD_CUT = 1 << 4,		/* passed to the first segment of a GSO packet */
+	RECORD_PAYLOAD = 1 << 3,	/* payload is known */
+	RECORD_FRAGMENT = 1 << 4,	/* it began as a first fragment */
 };
 
 /* The conditions that a journey must meet before it is sent up, in any order. */
@@ -101,7 +101,8 @@ struct record {
 	__u32 len;		/* payload, bytes */
 	__u16 win;		/* TCP, as in the header, not scaled */
 	__u16 ip_id;		/* IPv4; 0: none or not known yet */
-	__u64 payload;		/* UDP: the first eight bytes: identity where the IP id is 0 */
+	/* identity beyond the numbers: UDP's first eight bytes, TCP's options from 24 on: timestamps */
+	__u64 payload;
 	__u16 segs;		/* segments in this skb; 0: not known */
 	__u8 tcp_flags;		/* the header's byte: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, … */
 	__u8 last_place;	/* enum place of the last hop */

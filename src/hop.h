@@ -8,6 +8,7 @@
 enum hop_kind {
 	HOP_TP,		/* a tracepoint */
 	HOP_FN,		/* a function's entry */
+	HOP_SKBFN,	/* the same, and the skb is the first argument */
 	HOP_FEXIT,	/* a function's exit */
 	HOP_MODFN,	/* a function of a module that may come later */
 };

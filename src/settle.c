@@ -129,6 +129,9 @@ static void settle_hops(struct cmdline *c)
 	/* a packet is cut between the qdisc and the driver: who asks there must follow it */
 	if (places & 1u << PLACE_XMIT)
 		places |= 1u << PLACE_CUT;
+	/* what is freed in its queue must not be told as waiting there */
+	if (places & (1u << PLACE_ENQUEUE | 1u << PLACE_QUEUE))
+		places |= 1u << PLACE_DROP;
 	c->o->hops = 0;
 	for (unsigned int i = 0; i < HOP_IDS; i++)
 		if (places & 1u << hop_place(i))

@@ -8,9 +8,10 @@
 /* A journey that has passed no hop for so long is not on its way between two of them. */
 static const uint64_t QUIET = 1000000000;
 
-static bool is_held(const struct record *r)
+/* In a socket's or a qdisc's queue, out of which nothing goes unseen. */
+static bool is_held(const struct record *r, const struct config *cfg)
 {
-	return r->last_place == PLACE_ENQUEUE || r->last_place == PLACE_QUEUE;
+	return r->last_place == PLACE_ENQUEUE || (r->last_place == PLACE_QUEUE && cfg->sees_cut);
 }
 
 static uint64_t wait_limit(const struct record *r, const struct config *cfg)
@@ -29,7 +30,7 @@ static bool judge(struct record *r, const struct config *cfg, uint64_t now)
 {
 	uint64_t limit = r->first.proto == 6 /* TCP */ ? cfg->total_tcp : cfg->total_udp;
 	uint64_t start = r->hop[0].at;
-	bool held = is_held(r);
+	bool held = is_held(r, cfg);
 
 	if (r->last_at < start || now < r->last_at || (!held && now - r->last_at < QUIET))
 		return false;
@@ -55,14 +56,13 @@ static bool copy(struct record *to, const volatile struct record *from)
 	return hops && from->gen == gen && from->hops == hops && to->gen == gen && to->hops == hops;
 }
 
-static void look_at(volatile __u64 *skb, struct record *shared, const struct config *cfg, uint64_t now,
+static void look_at(const volatile __u64 *skb, struct record *shared, const struct config *cfg, uint64_t now,
 		    uint64_t *number, sweep_sink sink, void *context)
 {
-	__u64 tag = *skb;
 	struct record r;
 
 	/* free, or being begun; skbs are aligned */
-	if (tag < SET_WAYS || shared->reported == shared->gen)
+	if (*skb < SET_WAYS || shared->reported == shared->gen)
 		return;
 	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now))
 		return;
@@ -71,9 +71,7 @@ static void look_at(volatile __u64 *skb, struct record *shared, const struct con
 	/* marked first: if the end comes now, its event carries the same number */
 	shared->pkt = ++*number;
 	shared->reported = r.gen;
-	__sync_synchronize();
-	if (*skb == tag && shared->gen == r.gen)
-		sink(context, &r, *number);
+	sink(context, &r, *number);
 }
 
 void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now,

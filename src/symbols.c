@@ -18,11 +18,11 @@ static int likeness(const char *symbol, const char *function)
 	       !strncmp(symbol + n, ".isra.", strlen(".isra."));
 }
 
-int symbols__find(const char *function, char *symbol, size_t size)
+int symbols__find(const char *function, bool renamed, char *symbol, size_t size)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
 	char line[512], name[256];
-	int best = 0;
+	int best = renamed ? 0 : 1, start = best;
 
 	if (!f)
 		return -errno;
@@ -33,5 +33,5 @@ int symbols__find(const char *function, char *symbol, size_t size)
 		snprintf(symbol, size, "%s", name);
 	}
 	fclose(f);
-	return best ? 0 : -ENOENT;
+	return best > start ? 0 : -ENOENT;
 }

@@ -28,12 +28,14 @@ enum rung {
 struct attached {
 	enum rung rung;
 	char symbol[128];	/* what a kprobe is set on */
+	char name[64];		/* the program's */
 	struct bpf_program *prog;
 	struct bpf_link *link;
 };
 
 struct tracer {
 	const struct options *options;
+	struct config config;	/* the options', and what this kernel can see */
 	struct btf *btf;
 	struct slowpkt_bpf *skel;
 	struct ring_buffer *ring;
@@ -49,6 +51,7 @@ struct tracer {
 
 static bool verbose;
 static char last_warning[256];	/* libbpf's, to name the cause of a failed load */
+static char refused[64];	/* the program that the kernel refused; libbpf says it nowhere else */
 
 static int on_libbpf_message(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -57,8 +60,11 @@ static int on_libbpf_message(enum libbpf_print_level level, const char *format, 
 	if (level == LIBBPF_DEBUG)
 		return 0;
 	va_copy(again, args);
-	if (level == LIBBPF_WARN)
+	if (level == LIBBPF_WARN) {
 		vsnprintf(last_warning, sizeof(last_warning), format, again);
+		if (strstr(last_warning, "failed to load:"))
+			sscanf(last_warning, "libbpf: prog '%63[^']'", refused);
+	}
 	va_end(again);
 	return verbose ? vfprintf(stderr, format, args) : 0;
 }
@@ -89,6 +95,7 @@ static bool offers(const struct btf *btf, const struct hop_info *info)
 	case HOP_TP:
 		return has_tp_btf(btf, info->target);
 	case HOP_FN:
+	case HOP_SKBFN:
 	case HOP_FEXIT:
 		return has_fentry(btf, info->target);
 	case HOP_MODFN:
@@ -100,11 +107,13 @@ static bool offers(const struct btf *btf, const struct hop_info *info)
 /* The rung after the one that did not do. */
 static void step_down(struct attached *a, const struct hop_info *info)
 {
+	bool skb_first = info->kind == HOP_SKBFN;
+
 	a->rung = a->rung == RUNG_BTF && info->kind != HOP_FEXIT ? RUNG_PROBE : RUNG_NONE;
-	if (a->rung != RUNG_PROBE || info->kind != HOP_FN)
+	if (a->rung != RUNG_PROBE || (info->kind != HOP_FN && !skb_first))
 		return;
-	if (symbols__find(info->target, a->symbol, sizeof(a->symbol)) &&
-	    (!info->article || symbols__find(info->article, a->symbol, sizeof(a->symbol))))
+	if (symbols__find(info->target, skb_first, a->symbol, sizeof(a->symbol)) &&
+	    (!info->article || symbols__find(info->article, skb_first, a->symbol, sizeof(a->symbol))))
 		a->rung = RUNG_NONE;
 }
 
@@ -125,12 +134,13 @@ static void choose_rungs(struct tracer *t)
 	}
 }
 
-static struct bpf_program *program_of(struct tracer *t, int id, enum rung rung)
+static void choose_program(struct tracer *t, int id)
 {
-	char name[64];
+	struct attached *a = &t->hop[id];
 
-	snprintf(name, sizeof(name), "%s_%s", rung == RUNG_BTF ? "btf" : "probe", hop_infos[id].target);
-	return bpf_object__find_program_by_name(t->skel->obj, name);
+	snprintf(a->name, sizeof(a->name), "%s_%s", a->rung == RUNG_BTF ? "btf" : "probe", hop_infos[id].target);
+	a->prog = bpf_object__find_program_by_name(t->skel->obj, a->name);
+	bpf_program__set_autoload(a->prog, true);
 }
 
 static void unload(struct tracer *t)
@@ -157,11 +167,11 @@ static int load(struct tracer *t)
 	for (int id = 0; id < HOP_IDS; id++) {
 		if (t->hop[id].rung == RUNG_NONE)
 			continue;
-		t->hop[id].prog = program_of(t, id, t->hop[id].rung);
-		bpf_program__set_autoload(t->hop[id].prog, true);
+		choose_program(t, id);
 	}
-	memcpy((void *)&t->skel->rodata->cfg, &t->options->config, sizeof(t->options->config));
-	t->n_sets = (size_t)1 << t->options->config.set_bits;
+	t->config.sees_cut = t->hop[HOP_GSO_SEGMENT].rung != RUNG_NONE;
+	memcpy((void *)&t->skel->rodata->cfg, &t->config, sizeof(t->config));
+	t->n_sets = (size_t)1 << t->config.set_bits;
 	bpf_map__set_max_entries(t->skel->maps.table, t->n_sets);
 	return slowpkt_bpf__load(t->skel);
 }
@@ -193,18 +203,21 @@ static int attach_all(struct tracer *t)
 	return down;
 }
 
-/* Every hop that still stands on this rung goes one down. */
-static bool step_all_down(struct tracer *t, enum rung from)
+/* The hop whose program was refused goes a rung down. False: none was named. */
+static bool step_refused_down(struct tracer *t, int err)
 {
-	bool any = false;
-
 	for (int id = 0; id < HOP_IDS; id++) {
-		if (t->hop[id].rung != from || hop_infos[id].kind == HOP_MODFN)
+		struct attached *a = &t->hop[id];
+
+		if (a->rung == RUNG_NONE || strcmp(a->name, refused))
 			continue;
-		step_down(&t->hop[id], &hop_infos[id]);
-		any = true;
+		fprintf(stderr, "slowpkt: warning: this kernel refused %s (%s); %s\n", a->name, strerror(-err),
+			a->rung == RUNG_BTF ? "a kprobe costs more, and is skipped when nested" :
+			"the hop is left out");
+		step_down(a, &hop_infos[id]);
+		return true;
 	}
-	return any;
+	return false;
 }
 
 static bool anything_attached(const struct tracer *t)
@@ -224,11 +237,8 @@ static int load_and_attach(struct tracer *t)
 		err = load(t);
 		if (err) {
 			unload(t);
-			/* which program was refused is not told: all leave the BTF rung */
-			if (err == -EPERM || !step_all_down(t, RUNG_BTF))
+			if (err == -EPERM || !step_refused_down(t, err))
 				return err;
-			fprintf(stderr, "slowpkt: warning: this kernel refused the programs for BTF pointers (%s); kprobes cost more and are skipped when nested\n",
-				strerror(-err));
 			continue;
 		}
 		if (!attach_all(t))
@@ -250,11 +260,15 @@ static int map_table(struct tracer *t)
 
 static int on_event(void *context, void *data, size_t size)
 {
-	const struct record *r = data;
+	const size_t head = offsetof(struct record, hop);
 	struct tracer *t = context;
+	struct record r;
 
-	(void)size;
-	t->sink(t->context, r, r->reported == r->gen ? r->pkt : ++t->number);
+	memcpy(&r, data, size < sizeof(r) ? size : sizeof(r));
+	/* another packet's hop may have counted it up while it was sent */
+	if (r.hops > (size - head) / sizeof(struct hop))
+		r.hops = (size - head) / sizeof(struct hop);
+	t->sink(t->context, &r, r.reported == r.gen ? r.pkt : ++t->number);
 	return 0;
 }
 
@@ -299,6 +313,7 @@ struct tracer *tracer__open(const struct options *o, tracer_sink sink, void *con
 	verbose = o->verbose;
 	libbpf_set_print(on_libbpf_message);
 	t->options = o;
+	t->config = o->config;
 	t->sink = sink;
 	t->context = context;
 	if (surroundings__forbid(why, sizeof(why))) {
@@ -353,7 +368,7 @@ void tracer__sweep(struct tracer *t)
 	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
 	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));
 	before = t->number;
-	sweep__table(t->sets, t->n_sets, &t->options->config, clock__mono(), &t->number, t->sink, t->context);
+	sweep__table(t->sets, t->n_sets, &t->config, clock__mono(), &t->number, t->sink, t->context);
 	t->swept += t->number - before;
 }
 
@@ -391,7 +406,8 @@ void tracer__counts(const struct tracer *t, struct counts *sum, uint64_t *missed
 
 const char *tracer__how(const struct tracer *t, enum hop_id id)
 {
-	static const char *const btf[] = { [HOP_TP] = "tp_btf", [HOP_FN] = "fentry", [HOP_FEXIT] = "fexit" };
+	static const char *const btf[] = { [HOP_TP] = "tp_btf", [HOP_FN] = "fentry", [HOP_SKBFN] = "fentry",
+					    [HOP_FEXIT] = "fexit" };
 
 	if (!t->hop[id].link)
 		return "not attached";

@@ -54,7 +54,7 @@ static void test_tcp(void **state)
 		assert_int_equal(r->seq, whole.seq);
 		assert_int_equal(r->len, 20000);	/* its range covers the rest */
 		assert_int_equal(r->segs, 14);
-		assert_int_equal(r->flags, RECORD_CUT);
+		assert_int_equal(r->flags, 0);
 		assert_tuple(&r->first, &whole);
 		assert_table_free();
 	}
@@ -137,11 +137,11 @@ static void test_udp(void **state)
 	step_xmit(&pool[1], &nic);
 	r = only_event(0, END_SENT);
 	assert_int_equal(r->hops, 4);
-	/* each segment is a datagram of its own */
+	/* each segment is a datagram of its own; the line says how many there are */
 	assert_int_equal(r->len, 1200);
 	assert_int_equal(r->ip_id, part.id);
-	assert_int_equal(r->segs, 1);
-	assert_int_equal(r->flags, RECORD_CUT | RECORD_PAYLOAD);
+	assert_int_equal(r->segs, 10);
+	assert_int_equal(r->flags, RECORD_PAYLOAD);
 	assert_table_free();
 }
 
@@ -244,6 +244,35 @@ static void test_full_set(void **state)
 		assert_int_equal(host.event[host.n_events - 1].end, END_SENT);
 		assert_int_equal(host.event[host.n_events - 1].hops, 4);
 	}
+}
+
+static void begin_in_the_way(void)
+{
+	fake_fill(mates[1], &udp4);
+	step_send(mates[1], &host_sock);
+}
+
+/* Before the record is passed on, another packet begins its journey in it: that one's it is. */
+static void test_taken_away(void **state)
+{
+	struct entry whole = {}, first = {};
+	int i = 0;
+
+	(void)state;
+	find_mates();
+	fake_fill(mates[0], &tcp4);
+	step_send(mates[0], &host_sock);
+	entry_of(&whole, &mates[0]->skb, 0);
+	do
+		entry_of(&first, &pool[++i].skb, 0);
+	while (first.set == whole.set);
+	host.nested = begin_in_the_way;
+	cut(mates[0], &fill(i, &tcp4)->skb);
+	assert_null(host.nested);
+	assert_null(record_of(mates[0]));
+	assert_null(record_of(&pool[i]));
+	assert_int_equal(record_of(mates[1])->first.proto, WIRE_UDP);
+	assert_int_equal(record_of(mates[1])->flags, RECORD_PAYLOAD);
 }
 
 /* A hop at an outer header's place: skb->data at it or at the MAC header before it. */
@@ -385,7 +414,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_journey(test_tcp), cmocka_journey(test_rest), cmocka_journey(test_udp),
 		cmocka_journey(test_goes_on), cmocka_journey(test_not_cut), cmocka_journey(test_reused),
-		cmocka_journey(test_full_set), cmocka_journey(test_tunnel),
+		cmocka_journey(test_full_set), cmocka_journey(test_taken_away),
+		cmocka_journey(test_tunnel),
 		cmocka_journey(test_tunnel_of_other_family), cmocka_journey(test_tunnel_drop),
 		cmocka_journey(test_tunnel_passes_through), cmocka_journey(test_tunnel_cut),
 	};

@@ -453,6 +453,7 @@ static void test_names_collide(void **state)
 	host.task = TASK(SEEN, SEEN);
 	step_receive(fill(0, &tcp4), &nic);
 	host.task = TASK(0, 0);
+	step_ip_rcv(&pool[0], &nic);
 	step_receive(fill(1, &tcp4), &far);
 	assert_int_equal(host.n_devs, 2);
 	assert_string_equal(host.dev_name[1].name, "far0");

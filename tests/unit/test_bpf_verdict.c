@@ -58,6 +58,7 @@ static void test_unread(void **state)
 		{ 6, false, false, END_DROPPED },
 		{ SKB_DROP_REASON_NOT_SPECIFIED, false, false, END_DROPPED },	/* that number moved */
 		{ 0, false, false, END_DROPPED },
+		{ 0, false, true, END_DROPPED },
 		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED, true, true, END_DROPPED },
 		{ HOST_SKB_DROP_REASON_QUEUE_PURGE, true, true, END_DROPPED },
 	};
@@ -283,6 +284,22 @@ static void test_evict_slow(void **state)
 	assert_int_equal(all_counts().slow, 1);
 }
 
+/* One that is not held was slow by its hops: the time since then is nobody's. */
+static void test_evict_slow_by_hops(void **state)
+{
+	const struct record *r;
+
+	(void)state;
+	fill_set(&tcp4);
+	rest(50 * MS);
+	for (int i = 0; i < SET_WAYS; i++)
+		step_ip_rcv(mates[i], veth);
+	rest(50 * MS);
+	step_receive(mate(4, &tcp4), veth);
+	r = only_event(0, END_EVICTED);
+	assert_int_equal(r->end_at, r->hop[1].at);
+}
+
 /* What only a named stage's threshold makes slow, by its wait so far, is as dear. */
 static void test_evict_spares_slow_stage(void **state)
 {
@@ -291,7 +308,7 @@ static void test_evict_spares_slow_stage(void **state)
 	cfg.judge_stages = 1;
 	cfg.stage[PLACE_ENQUEUE][PLACE_READ] = 3 * MS;
 	step_enqueue(mate(0, &udp4), veth);
-	rest(10 * MS);
+	rest(3 * MS - SET_WAYS * STEP);
 	for (int i = 1; i < SET_WAYS; i++)
 		step_enqueue(mate(i, &udp4), veth);
 	step_enqueue(mate(4, &udp4), veth);
@@ -436,7 +453,8 @@ int main(void)
 		cmocka_journey(test_drop), cmocka_journey(test_unread), cmocka_journey(test_stages),
 		cmocka_journey(test_stage_drop), cmocka_journey(test_truncated), cmocka_journey(test_ring_full),
 		cmocka_evict(test_evict_oldest), cmocka_evict(test_evict_spares_slow),
-		cmocka_evict(test_evict_slow), cmocka_evict(test_evict_spares_slow_stage),
+		cmocka_evict(test_evict_slow), cmocka_evict(test_evict_slow_by_hops),
+		cmocka_evict(test_evict_spares_slow_stage),
 		cmocka_evict(test_reported), cmocka_journey(test_torn), cmocka_evict(test_way_taken_away),
 		cmocka_evict(test_two_begin),
 	};

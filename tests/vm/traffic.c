@@ -20,7 +20,6 @@
  * --hold it ends after "done" when stdin does. Nothing here waits for a time but
  * what is told to: --delay.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>

@@ -48,7 +48,7 @@ static struct host {
 	bool no_reasons;	/* a kernel before enum skb_drop_reason */
 	bool no_purge;		/* … and before SKB_DROP_REASON_QUEUE_PURGE */
 	bool ring_full;
-	void (*nested)(void);	/* runs once, when a hook asks for the task: an interrupt */
+	void (*nested)(void);	/* an interrupt: runs once, when a hook asks for the task or copies a record */
 	unsigned int n_events;
 	size_t event_size[HOST_EVENTS];
 	struct record event[HOST_EVENTS];
@@ -100,13 +100,18 @@ static inline u32 bpf_get_smp_processor_id(void)
 	return host.cpu;
 }
 
-static inline u64 bpf_get_current_pid_tgid(void)
+static inline void host_interrupt(void)
 {
 	void (*nested)(void) = host.nested;
 
 	host.nested = NULL;
 	if (nested)
 		nested();
+}
+
+static inline u64 bpf_get_current_pid_tgid(void)
+{
+	host_interrupt();
 	return host.task;
 }
 
@@ -125,6 +130,8 @@ static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
 {
 	const char *bad = host.unreadable, *at = from;
 
+	if (size == sizeof(struct record))
+		host_interrupt();
 	host.reads++;
 	if (!from || (bad && bad >= at && bad < at + size)) {
 		memset(to, 0, size);
@@ -136,6 +143,7 @@ static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
 
 #define bpf_core_read(to, size, from) bpf_probe_read_kernel(to, size, from)
 #define bpf_core_field_offset(type, field) offsetof(type, field)
+#define bpf_core_field_exists(field) 1
 #define bpf_core_type_exists(type) (!host.no_reasons)
 /* of an enumerator that the kernel lacks libbpf makes 0, and no load may come there */
 #define bpf_core_enum_value(type, value) (host_has(#value) ? (u32)HOST_##value : 0)

@@ -75,6 +75,8 @@ static __noinline enum parsed parse_at(struct packet *p, struct fake *f, enum l3
 		return parse(p, &f->skb, L3_AT_DATA, protocol);
 	case L3_AT_HEADER:
 		return parse(p, &f->skb, L3_AT_HEADER, protocol);
+	case L3_UNSENT:
+		return parse(p, &f->skb, L3_UNSENT, protocol);
 	case L3_MAY_BE_INNER:
 		return parse(p, &f->skb, L3_MAY_BE_INNER, protocol);
 	}

@@ -23,6 +23,10 @@ def up():
     run(os.path.join(TOP, "tests/vm/lab"), "up")
 
 
+def down():
+    run(os.path.join(TOP, "tests/vm/lab"), "down")
+
+
 def inum(netns):
     return os.stat(f"/run/netns/{netns}").st_ino if netns else HOST_NS
 

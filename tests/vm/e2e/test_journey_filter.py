@@ -81,14 +81,14 @@ def nat():
     rest[0] = (*rest[0][:3], None)
     for packet in before.finals():
         expect("the tuple before", {k: packet[k] for k in first["udp"]}, first[packet["proto"]])
-        expect("nat", packet.get("nat"), last[packet["proto"]])
+        expect(f"nat of {brief([packet])}", packet.get("nat"), last[packet["proto"]])
         expect("partial", packet["partial"], False)
         if packet["proto"] == "udp":
             check_way(packet, whole)
     for packet in behind.finals():
         expect("the tuple behind", {k: packet[k] for k in first["udp"]}, last[packet["proto"]])
         expect("partial", packet["partial"], True)
-        expect("nat", packet.get("nat"), None)
+        expect(f"nat of {brief([packet])}", packet.get("nat"), None)
         if packet["proto"] == "udp":
             check_way(packet, rest)
     expect("packets before and behind", len(before.finals()), len(behind.finals()))

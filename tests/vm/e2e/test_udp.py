@@ -225,11 +225,11 @@ def readers_blocked_before_the_tracer_came(slow):
             sender = send("client", "udp-send", WEB4, port, "-n", BLOCKED, "--ports", BLOCKED)
             readers.await_events("read", BLOCKED)
         reads = {read[0]: read for read in readers.events("read")}
-        late.await_packets(BLOCKED)
+        late.await_packets(BLOCKED, lambda p: p["end"] != "waiting")
         slow.exactly(BLOCKED, where)
         late.stop()
         expect("lines printed", late.counts["printed"], BLOCKED)
-        for packets in (late.packets(), slow.finals(where)):
+        for packets in (late.finals(), slow.finals(where)):
             expect("threads that read", len({p["reader"]["tid"] for p in packets}), BLOCKED)
             for packet in packets:
                 i = packet["dport"] - port
