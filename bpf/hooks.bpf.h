@@ -49,7 +49,8 @@ static __noinline int admit(struct entry *e, const struct packet *p, u64 now, u3
 {
 	if (!e || !p)
 		return 0;
-	if (parsed == UNPARSED)
+	/* once a packet, not at each hop */
+	if (parsed == UNPARSED && (how & ANEW || *e->refused != e->skb + REFUSED_TRANSPORT))
 		my_counts()->unparsed++;
 	if (parsed != PARSED) {
 		/* it may end unseen, or be readable at the next hop: not to be trusted */

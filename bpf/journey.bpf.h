@@ -7,8 +7,8 @@
  *
  * An skb's pointer is soon used again, and many frees pass no tracepoint. So a hop
  * believes a record only if nobody can have freed the packet since the hop before
- * (follows()), or if the packet is the one that the record knows (is_same()). The
- * hops that end a journey always ask the packet.
+ * (follows()), or if the packet is the one that the record knows (is_same()). A
+ * read, a drop and TCP's state machine always ask the packet.
  */
 #ifndef SLOWPKT_JOURNEY_BPF_H
 #define SLOWPKT_JOURNEY_BPF_H

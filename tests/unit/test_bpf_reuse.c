@@ -280,22 +280,12 @@ static void test_ends_ask(void **state)
 	only_event(2, END_UNKNOWN);
 	assert_table_free();
 
-	f = fill(0, &tcp4);
-	step_output(f, &nic);
-	step_queue(f, &nic);
-	fake_fill(f, &c);
-	step_xmit(f, &nic);
-	assert_int_equal(host.n_events, 5);
-	assert_int_equal(host.event[3].end, END_UNKNOWN);
-	assert_int_equal(host.event[4].end, END_SENT);
-	assert_int_equal(host.event[4].seq, c.seq);
-	assert_int_equal(host.event[4].flags, RECORD_PARTIAL);
 	/* the end of a packet that nobody has met before says nothing */
 	f = fill(1, &udp4);
 	step_read(f);
 	step_drop(f, 5);
 	step_tcp_state(f);
-	assert_int_equal(host.n_events, 5);
+	assert_int_equal(host.n_events, 3);
 }
 
 /* The backlog of a busy socket merges later segments into it, which moves its ACK on. */
@@ -344,8 +334,8 @@ static void test_identity_tcp(void **state)
 	/* NAT, of both ends even */
 	b.src ^= 1, b.dst ^= 2, b.sport++, b.dport++;
 	assert_true(passes_for(&b, &tcp4));
-	b.id++;	/* a number that the other end gave is not asked */
-	assert_true(passes_for(&b, &tcp4));
+	b.id++;	/* a retransmission, or the next keepalive */
+	assert_false(passes_for(&b, &tcp4));
 	b = tcp6;
 	b.src ^= 1, b.dst ^= 2;
 	assert_true(passes_for(&b, &tcp6));

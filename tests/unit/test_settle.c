@@ -138,7 +138,7 @@ static void test_stages(void **state)
 	assert_int_equal(o->config.stage[PLACE_QUEUE][PLACE_QUEUE], 20 * NS_PER_MS);
 	assert_true(o->config.stage[PLACE_XMIT][PLACE_QUEUE] == NEVER);
 	assert_int_equal(o->hops, HOP_MASK(HOP_DEV_QUEUE_XMIT, HOP_DEV_HARD_START_XMIT,
-					   HOP_GSO_SEGMENT));
+					   HOP_GSO_SEGMENT, HOP_KFREE_SKB));
 
 	/* the smaller one of two that a pair joins; with a total, every hop */
 	ACCEPT_QUIETLY("-l", "qdisc=1s", "-l", "device=5ms", "-l", "qdisc=20ms", "-l", "50ms");
@@ -163,7 +163,7 @@ static void test_stages(void **state)
 
 static void test_stage_protocols(void **state)
 {
-	const uint32_t socket_hops = HOP_MASK(HOP_UDP_ENQUEUE, HOP_UDP_READ);
+	const uint32_t socket_hops = HOP_MASK(HOP_UDP_ENQUEUE, HOP_UDP_READ, HOP_KFREE_SKB);
 	const uint32_t tcplock_hops = HOP_MASK(HOP_TCP_V4_RCV, HOP_TCP_V6_RCV,
 					       HOP_TCP_RCV_STATE_PROCESS, HOP_TCP_RCV_ESTABLISHED);
 

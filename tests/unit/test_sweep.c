@@ -62,6 +62,7 @@ static int reset(void **state)
 	(void)state;
 	memset(sets, 0, sizeof(sets));
 	memset(&cfg, 0, sizeof(cfg));
+	cfg.sees_cut = 1;
 	memset(cfg.stage, 0xff, sizeof(cfg.stage));
 	cfg.total_tcp = 30 * MS;
 	cfg.total_udp = 3 * MS;
@@ -169,6 +170,11 @@ static void test_held(void **state)
 		assert_int_equal(found[0].end_at,
 				 cases[i].end == END_WAITING ? START + 100 * SECOND : START + 1 * MS);
 	}
+	/* what GSO may have cut out of the qdisc unseen is not told as waiting there */
+	reset(NULL);
+	cfg.sees_cut = 0;
+	put(0, 0, at_hop(HOP_DEV_QUEUE_XMIT));
+	assert_int_equal(sweep(100 * SECOND), 0);
 	/* a datagram's threshold is its own */
 	reset(NULL);
 	put(0, 0, at_hop(HOP_DEV_QUEUE_XMIT))->first.proto = IPPROTO_UDP;
@@ -310,8 +316,7 @@ static void test_not_intact(void **state)
 	assert_int_equal(number, 101);
 }
 
-/* The barriers of a record: after the copy, and after the mark. */
-enum { COPIED, MARKED };
+enum { COPIED };	/* the barrier of a record: after the copy */
 
 static int change_at;
 
@@ -354,7 +359,7 @@ static void test_changed_meanwhile(void **state)
 {
 	(void)state;
 	assert_int_equal(sweep_while(begin_anew, -1), 1);
-	assert_int_equal(barriers, 2);
+	assert_int_equal(barriers, 1);
 	/* while it was copied: the copy is not used, and nothing is marked */
 	assert_int_equal(sweep_while(begin_anew, COPIED), 0);
 	assert_int_equal(sets[0].way[0].reported, 0);
@@ -365,16 +370,9 @@ static void test_changed_meanwhile(void **state)
 	meanwhile = NULL;
 	sets[0].way[0].hops--;
 	assert_int_equal(sweep(100 * MS), 1);
-	/* after the mark: the end has come, and its event carries the number */
-	assert_int_equal(sweep_while(release_way, MARKED), 0);
-	assert_int_equal(sets[0].way[0].reported, GEN);
-	assert_int_equal(sets[0].way[0].pkt, 101);
-	assert_int_equal(sweep_while(give_away, MARKED), 0);
-	assert_int_equal(sweep_while(begin_anew, MARKED), 0);
-	/* whose mark is not the new one's: it will be found */
-	assert_int_not_equal(sets[0].way[0].reported, sets[0].way[0].gen);
-	/* a hop more is no other packet: what was copied is true */
-	assert_int_equal(sweep_while(add_a_hop, MARKED), 1);
+	/* its end came, or another packet has its way: what was copied was true, and nobody else tells it */
+	assert_int_equal(sweep_while(release_way, COPIED), 1);
+	assert_int_equal(sweep_while(give_away, COPIED), 1);
 }
 
 int main(void)

@@ -36,6 +36,7 @@ static inline int journey_reset(void **state)
 {
 	(void)state;
 	host_reset();
+	cfg.sees_cut = 1;
 	host.cpu = 5;
 	host.task = TASK(400, 401);
 	strcpy(host.comm, "client");
