@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A packet's place in the table, found by its skb's address. */
+#ifndef SLOWPKT_ENTRY_BPF_H
+#define SLOWPKT_ENTRY_BPF_H
+
+#include "read.bpf.h"
+#include "shared.bpf.h"
+
+enum { WAY_RESERVED = 1 };	/* claimed, but its record is not whole yet */
+
+/* A packet's place in the table. record is NULL where it is not tracked. */
+struct entry {
+	struct set *set;
+	struct record *record;
+	u64 *tag;	/* of set->skb[]: the record's */
+	u64 *refused;	/* of set->refused[]: where a refusal of this packet is remembered */
+	u64 skb;	/* its address */
+	u64 cpu;	/* this one */
+	u32 gen;	/* the record's when it was found, or begun */
+	bool begun;	/* at this hop */
+};
+
+/* False: no such set, which cannot happen but must be asked. */
+static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
+{
+	u32 hash = ptr_low(skb) * 0x9e3779b1u;
+	u32 index = hash >> (32 - cfg.set_bits);
+
+	e->set = bpf_map_lookup_elem(&table, &index);
+	if (!e->set)
+		return false;
+	e->skb = (u64)skb;
+	e->cpu = cpu;
+	e->record = NULL;
+	e->begun = false;
+	e->refused = &e->set->refused[hash >> 6 & (SET_WAYS - 1)];
+	return true;
+}
+
+/*
+ * Sets the entry's way. What is added is 0, but the verifier cannot know: with a
+ * number that it knows it would walk through all that follows once for each way.
+ */
+static __always_inline void set_way(struct entry *e, u32 way)
+{
+	u64 unknown = (way + (e->cpu >> 16)) & (SET_WAYS - 1);
+
+	e->tag = &e->set->skb[unknown];
+	e->record = &e->set->way[unknown];
+	e->gen = e->record->gen;
+}
+
+static __always_inline bool tracked(struct entry *e)
+{
+	for (u32 way = 0; way < SET_WAYS; way++) {
+		if (e->set->skb[way] == e->skb) {
+			set_way(e, way);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The record is still the one that was found or begun: no other packet has taken it meanwhile. */
+static __always_inline bool is_ours(const struct entry *e)
+{
+	return e->record->gen == e->gen;
+}
+
+static __always_inline void release(struct entry *e)
+{
+	if (e->begun || *e->tag == e->skb)
+		*e->tag = 0;
+	e->record = NULL;
+}
+
+#endif
