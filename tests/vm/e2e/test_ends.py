@@ -9,9 +9,9 @@ import time
 from .harness import Noisy, quietly, test
 from .lab import CLIENT4, HOST_NS, WEB4, drops, has_drop_reasons, inum, netem, nft
 from .proc import MS, Traffic, expect, expect_that, run, send, wait_for
-from .test_tcp import end_time, way_of
+from .test_tcp import way_of
 from .test_udp import check_between
-from .tool import brief
+from .tool import brief, end_time
 
 NEAR = 5 * MS
 

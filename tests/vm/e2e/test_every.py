@@ -6,7 +6,8 @@ import time
 from .harness import quietly, test
 from .lab import WEB4, WEB6
 from .proc import MS, Traffic, expect, expect_that
-from .test_tcp import check_way, end_time, way
+from .test_tcp import check_way, way
+from .tool import end_time
 
 TRIPS = 20
 

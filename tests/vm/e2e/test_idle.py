@@ -5,8 +5,7 @@ import contextlib
 from .harness import test
 from .lab import KERNEL, WEB4, WEB6, Passed
 from .proc import MS, Traffic, expect, expect_that, wait_for
-from .test_tcp import end_time
-from .tool import brief
+from .tool import brief, end_time
 
 TRIPS = 20
 FAST = 20_000

@@ -5,9 +5,8 @@ import contextlib
 from .harness import Noisy, quietly, test
 from .lab import WEB4, WEB6, drops, nft
 from .proc import MS, Traffic, expect, expect_that, run, send, wait_for
-from .test_tcp import end_time
 from .test_udp import ENQUEUE, SLACK, check_between, enqueue_time
-from .tool import Slowpkt, brief
+from .tool import Slowpkt, brief, end_time
 
 THRESHOLD = 15 * MS  # of both tracers
 DATAGRAMS = 1000
@@ -83,27 +82,28 @@ def established(port):
 
 
 def check_copies(every, server, port, first_sent):
-    """All copies of one segment: each with its own times only, the last one delivered."""
+    """
+    All copies of one segment, each with its own times only. Returns those that were sent
+    before the one that arrived; where its ACK is slow, another one may follow it.
+    """
     got = server.events("got")[-1][1]
     every.fence()
-    packets = [p for p in every.packets(of_port(port)) if p["dport"] == port and p["len"]]
+    packets = [p for p in every.finals(of_port(port)) if p["dport"] == port and p["len"]]
     packets.sort(key=lambda p: p["mono_ns"])
     packets = [p for p in packets if p["seq"] == packets[-1]["seq"]]
-    expect_that("the first copy and a retransmission", len(packets) >= 2, brief(packets))
-    expect_that("the gap until the retransmission", packets[-1]["mono_ns"] - first_sent >= 150 * MS,
-                (packets[-1]["mono_ns"] - first_sent) / MS)
-    last = packets[-1]
-    expect("end of the last copy", (last["end"], last["partial"]), ("delivered", False))
-    expect_that("it arrived when the server read it", end_time(last) <= got + SLACK, brief([last]))
+    arrived = [i for i, p in enumerate(packets) if p["end"] == "delivered"]
+    expect_that("a first copy and one that arrived", arrived and arrived[0] > 0, brief(packets))
+    lost, copy = packets[:arrived[0]], packets[arrived[0]]
+    expect("partial", [p["partial"] for p in packets], [False] * len(packets))
+    expect_that("the gap until the retransmission", copy["mono_ns"] - first_sent >= 150 * MS,
+                (copy["mono_ns"] - first_sent) / MS)
+    expect_that("it arrived when the server read it", end_time(copy) <= got + SLACK, brief(packets))
     for packet, following in zip(packets, packets[1:]):
-        # each copy's time ends before the next copy is sent
-        expect_that("a copy that did not arrive", packet["end"] in ("dropped", "unknown"), brief([packet]))
         expect_that("a copy's total ends before the next one begins", end_time(packet) <= following["mono_ns"],
                     brief(packets))
-    for packet in packets:
-        if packet["total_ns"] >= 50 * MS:
-            raise Noisy(brief(packets))
-    return packets
+    if max(p["total_ns"] for p in packets) >= 50 * MS:
+        raise Noisy(brief(packets))
+    return lost
 
 
 def dropped_copies(every):
@@ -114,8 +114,8 @@ def dropped_copies(every):
             client.go()
             wait_for("the rule has dropped the first copy", drops)
         client.done()
-        packets = check_copies(every, server, 8100, client.events("trip")[-1][1])
-        expect("ends of the copies that were dropped", {p["end"] for p in packets[:-1]}, {"dropped"})
+        lost = check_copies(every, server, 8100, client.events("trip")[-1][1])
+        expect("ends of the copies that were dropped", {p["end"] for p in lost}, {"dropped"})
 
 
 @test
@@ -143,9 +143,9 @@ def lost_copies(every):
             # an end that nobody saw comes with the next use of the skb, or with a sweep
             wait_for("all copies printed", lambda: len([p for p in every.packets(of_port(8110))
                                                         if p["end"] == "unknown"]) >= 1, 10)
-            packets = check_copies(every, server, 8110, client.events("trip")[-1][1])
-            expect("ends of the copies that were lost", {p["end"] for p in packets[:-1]}, {"unknown"})
-            expect("where they were seen last", {p["hops"][-1].get("dev") for p in packets[:-1]}, {"dummy0"})
+            lost = check_copies(every, server, 8110, client.events("trip")[-1][1])
+            expect("ends of the copies that were lost", {p["end"] for p in lost}, {"unknown"})
+            expect("where they were seen last", {p["hops"][-1].get("dev") for p in lost}, {"dummy0"})
     finally:
         run("ip", "-n", "client", "link", "del", "dummy0")
 

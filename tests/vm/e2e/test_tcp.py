@@ -8,7 +8,7 @@ import contextlib
 from .harness import Missed, Noisy, Skip, quietly, test
 from .lab import (ETHTOOL_SGRO, ETHTOOL_STSO, HOST_NS, KERNEL, WEB4, WEB6, Passed, ethtool, inum, netem)
 from .proc import MS, Failure, Traffic, expect, expect_that, run
-from .tool import brief
+from .tool import brief, end_time
 
 NEAR = 5 * MS
 THERE_MS, BACK_MS = 200, 100
@@ -74,10 +74,6 @@ def check_way(packet, expected):
         kind = Missed if all(hop[:3] in functions for hop in seen) else Failure
         raise kind(f"the hops of {brief([packet])}: missing {missing}, "
                       f"too many {[hop for hop in seen if hop not in expected]}; seen {seen}")
-
-
-def end_time(packet):
-    return packet["mono_ns"] + packet["total_ns"]
 
 
 @contextlib.contextmanager

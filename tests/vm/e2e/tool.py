@@ -163,6 +163,10 @@ class Slowpkt(Process):
         return find()
 
 
+def end_time(packet):
+    return packet["mono_ns"] + packet["total_ns"]
+
+
 def brief(packets, limit=12):
     """Packets for a message."""
     words = [f"[{p['proto']} {p['src']}:{p['sport']}>{p['dst']}:{p['dport']} {p.get('flags', '')}"
