@@ -69,7 +69,8 @@ static __always_inline bool is_ours(const struct entry *e)
 
 static __always_inline void release(struct entry *e)
 {
-	if (e->begun || *e->tag == e->skb)
+	/* reserved: claimed at this hop, and perhaps by another packet at the same time */
+	if (*e->tag == e->skb || (e->begun && *e->tag == WAY_RESERVED))
 		*e->tag = 0;
 	e->record = NULL;
 }

@@ -103,6 +103,8 @@ static __noinline u32 evict(struct set *set, u64 now)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < SET_WAYS; i++) {
 		r = &set->way[i];
+		if (set->skb[i] == WAY_RESERVED)
+			continue;
 		if (r->hop[0].at < oldest && !is_slow_by(r, now)) {
 			oldest = r->hop[0].at;
 			way = i;
@@ -170,7 +172,7 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 /* From now on other hops find the record; a hop that found it must not, it may be another's by now. */
 static __always_inline void publish(struct entry *e)
 {
-	if (e->begun)
+	if (e->begun && is_ours(e))
 		*e->tag = e->skb;
 }
 

@@ -47,6 +47,7 @@ static struct host {
 	unsigned int reads;	/* probe reads so far */
 	bool no_reasons;	/* a kernel before enum skb_drop_reason */
 	bool no_purge;		/* … and before SKB_DROP_REASON_QUEUE_PURGE */
+	bool no_nfct;		/* a kernel without CONFIG_NF_CONNTRACK */
 	bool ring_full;
 	void (*nested)(void);	/* an interrupt: runs once, when a hook asks for the task or copies a record */
 	unsigned int n_events;
@@ -126,6 +127,11 @@ static inline bool host_has(const char *value)
 	return !host.no_reasons && !(host.no_purge && !strcmp(value, "SKB_DROP_REASON_QUEUE_PURGE"));
 }
 
+static inline bool host_has_field(const char *field)
+{
+	return !(host.no_nfct && !strcmp(field, "skb->_nfct"));
+}
+
 static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
 {
 	const char *bad = host.unreadable, *at = from;
@@ -143,7 +149,7 @@ static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
 
 #define bpf_core_read(to, size, from) bpf_probe_read_kernel(to, size, from)
 #define bpf_core_field_offset(type, field) offsetof(type, field)
-#define bpf_core_field_exists(field) 1
+#define bpf_core_field_exists(field) host_has_field(#field)
 #define bpf_core_type_exists(type) (!host.no_reasons)
 /* of an enumerator that the kernel lacks libbpf makes 0, and no load may come there */
 #define bpf_core_enum_value(type, value) (host_has(#value) ? (u32)HOST_##value : 0)
