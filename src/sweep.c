@@ -9,8 +9,10 @@
 static const uint64_t QUIET = 1000000000;
 
 /* In a socket's or a qdisc's queue, out of which nothing goes unseen. */
-static bool is_held(const struct record *r, const struct config *cfg)
+static bool is_held(const struct record *r, const struct config *cfg, uint64_t sure_since)
 {
+	if (r->last_at <= sure_since)
+		return false;
 	return r->last_place == PLACE_ENQUEUE || (r->last_place == PLACE_QUEUE && cfg->sees_cut);
 }
 
@@ -26,11 +28,11 @@ static uint64_t wait_limit(const struct record *r, const struct config *cfg)
  * Sets end and end_at of a record that is slow by what is certain: a held one has
  * waited until now, of any other one only the time between its hops is known.
  */
-static bool judge(struct record *r, const struct config *cfg, uint64_t now)
+static bool judge(struct record *r, const struct config *cfg, uint64_t now, uint64_t sure_since)
 {
 	uint64_t limit = r->first.proto == 6 /* TCP */ ? cfg->total_tcp : cfg->total_udp;
 	uint64_t start = r->hop[0].at;
-	bool held = is_held(r, cfg);
+	bool held = is_held(r, cfg, sure_since);
 
 	if (r->last_at < start || now < r->last_at || (!held && now - r->last_at < QUIET))
 		return false;
@@ -57,14 +59,14 @@ static bool copy(struct record *to, const volatile struct record *from)
 }
 
 static void look_at(const volatile __u64 *skb, struct record *shared, const struct config *cfg, uint64_t now,
-		    uint64_t *number, sweep_sink sink, void *context)
+		    uint64_t sure_since, uint64_t *number, sweep_sink sink, void *context)
 {
 	struct record r;
 
 	/* free, or being begun; skbs are aligned */
 	if (*skb < SET_WAYS || shared->reported == shared->gen)
 		return;
-	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now))
+	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now, sure_since))
 		return;
 	if ((r.met & cfg->must_meet) != cfg->must_meet)
 		return;
@@ -74,10 +76,11 @@ static void look_at(const volatile __u64 *skb, struct record *shared, const stru
 	sink(context, &r, *number);
 }
 
-void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now,
+void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now, uint64_t sure_since,
 		  uint64_t *number, sweep_sink sink, void *context)
 {
 	for (size_t i = 0; i < n; i++)
 		for (unsigned int way = 0; way < SET_WAYS; way++)
-			look_at(&sets[i].skb[way], &sets[i].way[way], cfg, now, number, sink, context);
+			look_at(&sets[i].skb[way], &sets[i].way[way], cfg, now, sure_since, number, sink,
+				context);
 }

@@ -15,10 +15,12 @@ typedef void (*sweep_sink)(void *context, const struct record *record, uint64_t 
 
 /*
  * Goes through the table's sets, which the kernel side writes meanwhile, and hands
- * each slow journey to the sink once. now: CLOCK_MONOTONIC, ns. *number: the last
- * pkt number given out; it is counted on.
+ * each slow journey to the sink once. now: CLOCK_MONOTONIC, ns. sure_since: a packet
+ * that went into a queue up to then may have left it unseen, because the kernel
+ * skipped the program that would have told; it is not told as waiting. *number: the
+ * last pkt number given out; it is counted on.
  */
-void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now,
+void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now, uint64_t sure_since,
 		  uint64_t *number, sweep_sink sink, void *context);
 
 #endif

@@ -45,6 +45,7 @@ struct tracer {
 	struct attached hop[HOP_IDS];
 	uint64_t number;	/* the last pkt=N */
 	uint64_t swept;		/* journeys that the sweep found slow */
+	uint64_t missed, sure_since; /* see sweep__table() */
 	tracer_sink sink;
 	void *context;
 };
@@ -357,21 +358,6 @@ void tracer__drain(struct tracer *t)
 	ring_buffer__consume(t->ring);
 }
 
-void tracer__sweep(struct tracer *t)
-{
-	uint64_t before;
-
-	libbpf_set_print(NULL);	/* that a module is still not there is no news */
-	attach_all(t);
-	libbpf_set_print(on_libbpf_message);
-	/* so that a name that has changed is stored again at the next hop */
-	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
-	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));
-	before = t->number;
-	sweep__table(t->sets, t->n_sets, &t->config, clock__mono(), &t->number, t->sink, t->context);
-	t->swept += t->number - before;
-}
-
 static uint64_t missed_runs(const struct bpf_program *prog)
 {
 	struct bpf_prog_info info = {};
@@ -380,6 +366,40 @@ static uint64_t missed_runs(const struct bpf_program *prog)
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
 		return 0;
 	return info.recursion_misses;
+}
+
+/* Runs that the kernel skipped of the programs that tell that a packet has left a queue. */
+static uint64_t missed_leaving(const struct tracer *t)
+{
+	static const enum hop_id leaving[] = {
+		HOP_UDP_READ, HOP_KFREE_SKB, HOP_DEV_HARD_START_XMIT, HOP_GSO_SEGMENT,
+	};
+	uint64_t missed = 0;
+
+	for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++)
+		if (t->hop[leaving[i]].link)
+			missed += missed_runs(t->hop[leaving[i]].prog);
+	return missed;
+}
+
+void tracer__sweep(struct tracer *t)
+{
+	uint64_t now = clock__mono(), missed = missed_leaving(t);
+	uint64_t before;
+
+	libbpf_set_print(NULL);	/* that a module is still not there is no news */
+	attach_all(t);
+	libbpf_set_print(on_libbpf_message);
+	/* so that a name that has changed is stored again at the next hop */
+	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
+	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));
+	if (missed != t->missed) {
+		t->missed = missed;
+		t->sure_since = now;
+	}
+	before = t->number;
+	sweep__table(t->sets, t->n_sets, &t->config, now, t->sure_since, &t->number, t->sink, t->context);
+	t->swept += t->number - before;
 }
 
 void tracer__counts(const struct tracer *t, struct counts *sum, uint64_t *missed)
