@@ -15,7 +15,8 @@ struct entry {
 	u64 *tag;	/* of set->skb[]: the record's */
 	u64 *refused;	/* of set->refused[]: where a refusal of this packet is remembered */
 	u64 skb;	/* its address */
-	u64 cpu;	/* this one */
+	u64 home;	/* the way where it is, if nobody was there first */
+	u32 cpu;	/* this one */
 	u32 gen;	/* the record's when it was found, or begun */
 	bool begun;	/* at this hop */
 };
@@ -24,7 +25,8 @@ struct entry {
 static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
 {
 	u32 hash = ptr_low(skb) * 0x9e3779b1u;
-	u32 index = hash >> (32 - cfg.set_bits);
+	/* no shift by a variable: up to 6.1 the JIT makes six instructions of one */
+	u32 index = (u64)hash * cfg.sets >> 32;
 
 	e->set = bpf_map_lookup_elem(&table, &index);
 	if (!e->set)
@@ -33,32 +35,49 @@ static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
 	e->cpu = cpu;
 	e->record = NULL;
 	e->begun = false;
-	e->refused = &e->set->refused[hash >> 6 & (SET_WAYS - 1)];
+	e->home = hash >> 6 & (SET_WAYS - 1);
+	e->refused = &e->set->refused[e->home];
+	return true;
+}
+
+static __always_inline void set_way(struct entry *e, u64 way)
+{
+	struct record *record = &e->set->way[way];
+
+	/* one pointer: the compiler would add it up anew for each field */
+	asm volatile("" : "+r"(record));
+	e->tag = &e->set->skb[way];
+	e->record = record;
+	e->gen = e->record->gen;
+}
+
+/* Whether the packet is tracked in the way that was free for it nearly always. */
+static __always_inline bool at_home(struct entry *e)
+{
+	if (e->set->skb[e->home] != e->skb)
+		return false;
+	set_way(e, e->home);
 	return true;
 }
 
 /*
- * Sets the entry's way. What is added is 0, but the verifier cannot know: with a
- * number that it knows it would walk through all that follows once for each way.
+ * … or in another one. The verifier must not know in which, or it would walk
+ * through all that follows once for each way: zero is a variable to it.
  */
-static __always_inline void set_way(struct entry *e, u32 way)
-{
-	u64 unknown = (way + (e->cpu >> 16)) & (SET_WAYS - 1);
-
-	e->tag = &e->set->skb[unknown];
-	e->record = &e->set->way[unknown];
-	e->gen = e->record->gen;
-}
-
-static __always_inline bool tracked(struct entry *e)
+static __always_inline bool elsewhere(struct entry *e)
 {
 	for (u32 way = 0; way < SET_WAYS; way++) {
 		if (e->set->skb[way] == e->skb) {
-			set_way(e, way);
+			set_way(e, (way + zero) & (SET_WAYS - 1));
 			return true;
 		}
 	}
 	return false;
+}
+
+static __always_inline bool tracked(struct entry *e)
+{
+	return at_home(e) || elsewhere(e);
 }
 
 /* The record is still the one that was found or begun: no other packet has taken it meanwhile. */

@@ -6,14 +6,6 @@
 #include "shared.bpf.h"
 #include "packet.bpf.h"
 
-static __always_inline bool has_port(const volatile struct ports *ports, u16 port)
-{
-	u32 at = port;
-
-	BOUND(at, 0xffff);
-	return ports->bit[at >> 3] & 1 << (at & 7);
-}
-
 static __always_inline bool within(const volatile struct prefixes *list, const u64 *addr)
 {
 #pragma clang loop unroll(disable)
@@ -26,15 +18,6 @@ static __always_inline bool within(const volatile struct prefixes *list, const u
 	return false;
 }
 
-static __always_inline bool wanted_ports(const struct tuple *t)
-{
-	if (cfg.dport.used && !has_port(&cfg.dport, t->dport))
-		return false;
-	if (cfg.sport.used && !has_port(&cfg.sport, t->sport))
-		return false;
-	return !cfg.port.used || has_port(&cfg.port, t->dport) || has_port(&cfg.port, t->sport);
-}
-
 static __always_inline bool wanted_hosts(const struct tuple *t)
 {
 	if (cfg.src.n && !within(&cfg.src, t->src))
@@ -44,18 +27,13 @@ static __always_inline bool wanted_hosts(const struct tuple *t)
 	return !cfg.host.n || within(&cfg.host, t->src) || within(&cfg.host, t->dst);
 }
 
+/* The filter of one tuple, but for what the parser has asked (ports.bpf.h). */
 static __always_inline bool wanted(const struct packet *p)
 {
-	const struct tuple *t = &p->tuple;
-
-	if (t->proto == IPPROTO_TCP ? !cfg.tcp : !cfg.udp)
-		return false;
-	if (t->family == AF_INET ? !cfg.ipv4 : !cfg.ipv6)
-		return false;
 	/* a segment without payload still has its own number */
 	if (cfg.has_seq && cfg.seq - p->seq >= (p->len ?: 1))
 		return false;
-	return wanted_ports(t) && wanted_hosts(t);
+	return wanted_hosts(&p->tuple);
 }
 
 /* Which conditions of the whole journey a place meets (enum record_met). dev: NULL at a socket. */

@@ -11,7 +11,7 @@ TP(netif_receive_skb, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_R
 TP(netif_rx, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RX); }
 TP(net_dev_queue, struct sk_buff *skb)
 { return hop_between(skb, HOP_DEV_QUEUE_XMIT, MAY_BE_INNER); }
-TP(net_dev_start_xmit, struct sk_buff *skb) { return hop_xmit(skb); }
+TP(net_dev_start_xmit, struct sk_buff *skb, struct net_device *dev) { return hop_xmit(skb, dev); }
 TP(kfree_skb, struct sk_buff *skb) { return hop_drop((const u64 *)ctx, skb); }
 
 FN(ip_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IP_RCV, PROTOCOL(ETH_P_IP)); }
@@ -25,13 +25,12 @@ FN(tcp_rcv_established, struct sock *sk, struct sk_buff *skb)
 FN(__udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb) { return hop_transport(skb, HOP_UDP_ENQUEUE, 0); }
 FN(skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return hop_read(skb); }
 
-FN(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb)
-{ return hop_send_tcp4(sk, skb, HOP_IP_QUEUE_XMIT, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr)); }
+FN(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb) { return hop_queue_xmit(sk, skb); }
 FN(ip_build_and_send_pkt, struct sk_buff *skb, struct sock *sk, u32 saddr, u32 daddr)
-{ return hop_send_tcp4(sk, skb, HOP_IP_BUILD_AND_SEND_PKT, saddr, daddr); }
-FN(ip6_xmit, struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6) { return hop_send_tcp6(sk, skb, fl6); }
+{ return hop_build_and_send(sk, skb, saddr, daddr); }
+FN(ip6_xmit, struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6) { return hop_xmit6(sk, skb, fl6); }
 FN(ip_send_skb, struct net *net, struct sk_buff *skb)
-{ return hop_send_headed(skb, net, HOP_IP_SEND_SKB, PROTOCOL(ETH_P_IP)); }
+{ return hop_send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP)); }
 FN(ip6_send_skb, struct sk_buff *skb) { return hop_send_headed6(skb); }
 FN(ip_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 { return hop_output(skb, HOP_IP_FINISH_OUTPUT2, PROTOCOL(ETH_P_IP)); }

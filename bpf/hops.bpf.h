@@ -16,13 +16,6 @@ static __always_inline u32 count_hit(const enum hop_id id)
 	return cpu;
 }
 
-static __always_inline u32 netns_of_sock(struct sock *sk)
-{
-	struct net *net = READ(sk, __sk_common.skc_net.net);
-
-	return READ(net, ns.inum);
-}
-
 /* Hardware lies behind it: a packet enters or leaves the host here. */
 static __always_inline bool is_nic(struct net_device *dev)
 {
@@ -39,20 +32,66 @@ static __always_inline bool may_be_natted(struct sk_buff *skb)
 	return bpf_core_field_exists(skb->_nfct) && READ(skb, _nfct);
 }
 
+/* A tunnel, a bridge, a VLAN or a bond: what it transmits comes to the queue of a device beneath it. */
+static __always_inline bool is_stacked(struct net_device *dev)
+{
+	return (u64)READ(dev, adj_list.lower.next) != (u64)&dev->adj_list.lower;
+}
+
+/*
+ * A hop that cannot take the packet for the one that was at the hop before, or
+ * knows of none. Returns whether the packet is tracked.
+ */
+static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
+{
+	u32 id = how >> HOP_SHIFT & ((1 << WHERE_HOP_BITS) - 1);
+	u32 place = how >> PLACE_SHIFT & 15;
+	struct entry e;
+
+	if (place >= PLACES || !entry_of(&e, skb, bpf_get_smp_processor_id()))
+		return 0;
+	tracked(&e);
+	if (!recognize(&e, skb, now, how))
+		return 0;
+	/* for a datagram in its socket's queue skb->dev is good here for the last time */
+	arrive(e.record, READ(skb, dev));
+	if (id == HOP_UDP_ENQUEUE)
+		arrive_at_socket(e.record, 0);
+	stamp_anew(&e, id, place, now, false);
+	publish(&e);
+	return 1;
+}
+
+/* A hop of the packet that was at the hop before. dev: where it is; NULL where it was. */
+static __always_inline void hop_sure(struct entry *e, const enum hop_id id, struct net_device *dev, u64 now,
+				     enum link link)
+{
+	if (dev)
+		arrive(e->record, dev);
+	if (link == CHAINED)
+		stamp_chained(e->record, id, now);
+	else
+		stamp_anew(e, id, hop_place(id), now, false);
+}
+
 /* A hop at a device. */
 static __always_inline int hop_at_device(struct sk_buff *skb, struct entry *e, const enum hop_id id,
 					 const u32 how)
 {
 	const enum place place = hop_place(id);
 	u64 now = bpf_ktime_get_ns();
-	struct net_device *dev = READ(skb, dev);
+	struct net_device *dev;
+	enum link link;
 
-	if ((!tracked(e) || !follows(e, place, dev, now)) && !recognize(e, skb, now, how | refused_at(place)))
-		return 0;
-	arrive(e->record, dev);
-	add_hop(e, id, now, false);
-	publish(e);
-	return 0;
+	if (e->record) {
+		dev = READ(skb, dev);
+		link = link_of(e, place, dev, now);
+		if (link != UNSURE) {
+			hop_sure(e, id, dev, now, link);
+			return 0;
+		}
+	}
+	return hop_unsure(skb, now, how | AS_HOP(id) | refused_at(place)), 0;
 }
 
 static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id, const u32 how)
@@ -60,7 +99,7 @@ static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id
 	u32 cpu = count_hit(id);
 	struct entry e;
 
-	if (!entry_of(&e, skb, cpu) || stays_refused(&e, hop_place(id)))
+	if (!entry_of(&e, skb, cpu) || refused_here(&e, hop_place(id)))
 		return 0;
 	return hop_at_device(skb, &e, id, how);
 }
@@ -71,7 +110,8 @@ static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id,
 	u32 cpu = count_hit(id);
 	struct entry e;
 
-	if (!entry_of(&e, skb, cpu) || (stays_refused(&e, PLACE_OUTPUT) && !may_be_natted(skb)))
+	if (!entry_of(&e, skb, cpu) ||
+	    (refused_here(&e, PLACE_OUTPUT) && !may_be_natted(skb)))
 		return 0;
 	return hop_at_device(skb, &e, id, protocol | MAY_BE_INNER);
 }
@@ -81,34 +121,36 @@ static __always_inline int hop_bridge(struct sk_buff *skb)
 {
 	u32 cpu = count_hit(HOP_BR_HANDLE_FRAME_FINISH);
 	struct entry e;
+	enum link link;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || stays_refused(&e, PLACE_BRIDGE))
+	if (!entry_of(&e, skb, cpu) || refused_here(&e, PLACE_BRIDGE))
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!tracked(&e) || !follows(&e, PLACE_BRIDGE, NULL, now)) {
-		if (!recognize(&e, skb, now, REFUSED_BRIDGE))
-			return 0;
-		arrive(e.record, READ(skb, dev));
-	}
-	add_hop(&e, HOP_BR_HANDLE_FRAME_FINISH, now, false);
-	publish(&e);
+	link = e.record ? link_of(&e, PLACE_BRIDGE, NULL, now) : UNSURE;
+	if (link != UNSURE)
+		hop_sure(&e, HOP_BR_HANDLE_FRAME_FINISH, NULL, now, link);
+	else
+		hop_unsure(skb, now, AS_HOP(HOP_BR_HANDLE_FRAME_FINISH) | REFUSED_BRIDGE);
 	return 0;
-}
-
-/* From a NIC the packet has just come to this host, unless an old driver's netif_rx began its journey. */
-static __always_inline bool comes_anew(const struct entry *e, struct net_device *dev, const enum place place)
-{
-	if (!is_nic(dev))
-		return false;
-	return place == PLACE_NETIF_RX || !e->record || e->record->last_place != PLACE_NETIF_RX ||
-	       e->record->last_dev != (u64)dev;
 }
 
 /* The packet was refused when netif_rx took it. */
 static __always_inline bool came_from_backlog(const struct entry *e)
 {
 	return *e->refused == e->skb + REFUSED_NETIF_RX;
+}
+
+/*
+ * The link of a tracked packet to a hop where it is received. From a NIC it has
+ * just come to this host, unless an old driver's netif_rx began its journey.
+ */
+static __always_inline enum link link_received(const struct entry *e, const enum place place,
+					       struct net_device *dev, u64 now)
+{
+	enum link link = link_of(e, place, dev, now);
+
+	return link == CHAINED && is_nic(dev) ? UNSURE : link;
 }
 
 /* The stack takes a packet from a device. */
@@ -118,63 +160,84 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 	u32 cpu = count_hit(id);
 	struct net_device *dev;
 	struct entry e;
-	bool anew;
+	enum link link;
 	u64 now;
 
 	if (!entry_of(&e, skb, cpu))
 		return 0;
 	/* out of the backlog comes nothing that did not go in: no need to ask the device */
-	if (place == PLACE_RECEIVE && came_from_backlog(&e)) {
-		refuse(&e, REFUSED_RECEIVE);
-		return 0;
+	if (!at_home(&e)) {
+		if (place == PLACE_RECEIVE && came_from_backlog(&e)) {
+			refuse(&e, REFUSED_RECEIVE);
+			return 0;
+		}
+		if (refused_here(&e, place) && !is_nic(READ(skb, dev)))
+			return 0;
 	}
 	dev = READ(skb, dev);
-	if (!is_nic(dev) && stays_refused(&e, place))
-		return 0;
 	now = bpf_ktime_get_ns();
-	tracked(&e);
-	anew = comes_anew(&e, dev, place);
-	if ((anew || !e.record || !follows(&e, place, dev, now)) &&
-	    !recognize(&e, skb, now, AT_DATA | (anew ? ANEW : 0) | refused_at(place)))
-		return 0;
-	arrive(e.record, dev);
-	add_hop(&e, id, now, false);
-	publish(&e);
+	link = e.record ? link_received(&e, place, dev, now) : UNSURE;
+	if (link != UNSURE)
+		hop_sure(&e, id, dev, now, link);
+	else
+		hop_unsure(skb, now, AT_DATA | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) | refused_at(place));
 	return 0;
 }
 
-/* After the qdisc, into the driver; a NIC's driver takes the packet off this host. */
-static __always_inline int hop_xmit(struct sk_buff *skb)
+/* A NIC's driver has the packet: it is off this host. Its hop is there already. */
+static __noinline int leave_host(struct sk_buff *skb, u64 now)
 {
-	u32 cpu = count_hit(HOP_DEV_HARD_START_XMIT);
-	struct net_device *dev;
 	struct entry e;
-	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || stays_refused(&e, PLACE_XMIT))
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e))
 		return 0;
-	now = bpf_ktime_get_ns();
-	dev = READ(skb, dev);
-	if ((!tracked(&e) || !follows(&e, PLACE_XMIT, dev, now)) &&
-	    !recognize(&e, skb, now, MAY_BE_INNER | REFUSED_XMIT))
-		return 0;
-	arrive(e.record, dev);
-	add_hop(&e, HOP_DEV_HARD_START_XMIT, now, false);
-	if (!is_nic(dev)) {
-		publish(&e);
-		return 0;
-	}
 	if (is_slow(e.record, now))
 		learn_late(&e, skb, MAY_BE_INNER);
 	end_journey(&e, skb, END_SENT, now);
 	return 0;
 }
 
-/* A journey has begun at a socket of this host. */
-static __always_inline void leave_socket(struct entry *e, const enum hop_id id, u64 now, u32 netns, bool owner)
+/* After the qdisc, into the driver. */
+static __always_inline int hop_xmit(struct sk_buff *skb, struct net_device *dev)
 {
-	arrive_at_socket(e->record, netns);
-	add_hop(e, id, now, owner);
+	u32 cpu = count_hit(HOP_DEV_HARD_START_XMIT);
+	struct entry e;
+	enum link link;
+	bool nic;
+	u64 now;
+
+	if (!entry_of(&e, skb, cpu))
+		return 0;
+	if (refused_here(&e, PLACE_XMIT)) {
+		if (is_stacked(dev))
+			refuse(&e, REFUSED_OUTPUT);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	nic = is_nic(dev);
+	link = e.record ? link_of(&e, PLACE_XMIT, dev, now) : UNSURE;
+	if (link == UNSURE) {
+		if (!hop_unsure(skb, now, MAY_BE_INNER | AS_HOP(HOP_DEV_HARD_START_XMIT) | REFUSED_XMIT))
+			return 0;
+	} else if (nic && !is_slow_at(e.record, PLACE_XMIT, now)) {
+		release(&e);
+		return 0;
+	} else {
+		hop_sure(&e, HOP_DEV_HARD_START_XMIT, dev, now, link);
+	}
+	if (nic)
+		leave_host(skb, now);
+	return 0;
+}
+
+/* A journey begins at a socket of this host, if the filters let the packet through. */
+static __always_inline void leave_socket(struct entry *e, const struct packet *p, enum parsed parsed,
+					 const enum hop_id id, u64 now, struct net *net, bool owner)
+{
+	if (!admit(e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
+		return;
+	arrive_at_socket(e->record, READ(net, ns.inum));
+	stamp_anew(e, id, PLACE_SEND, now, owner);
 	publish(e);
 }
 
@@ -190,62 +253,119 @@ static __always_inline bool owns(struct sock *sk)
 	return state != TCP_LISTEN && state != TCP_NEW_SYN_RECV && READ(sk, sk_lock.owned);
 }
 
-/* TCP hands a segment to IP. The addresses are the caller's: there is no IP header yet. */
-static __always_inline int hop_send_tcp(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
-					struct packet *p, u32 cpu)
+/*
+ * Whether the ports that lie at the transport header let the packet through; it
+ * is at hand where a socket is. True where that is not known yet.
+ */
+static __always_inline bool may_be_wanted(struct sk_buff *skb)
 {
-	struct entry e;
-	u32 parsed;
-	u64 now;
+	u32 paged = READ(skb, data_len);
+	__be16 ports[2];
 
-	if (!entry_of(&e, skb, cpu))
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (tracked(&e))
-		lose(&e);
-	parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
-	if (admit(&e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
-		leave_socket(&e, id, now, netns_of_sock(sk), owns(sk));
+	/* the header may lie in a page too */
+	if (!(cfg.sport.used || cfg.dport.used || cfg.port.used) ||
+	    (paged && READ(skb, len) - paged < sizeof(ports)) ||
+	    bpf_probe_read_kernel(ports, sizeof(ports), READ(skb, head) + READ(skb, transport_header)))
+		return true;
+	return wanted_ports(bpf_ntohs(ports[0]), bpf_ntohs(ports[1]));
+}
+
+/*
+ * What the filter asks of a segment before it is parsed. The ports are those of
+ * the socket, but where it only listens: that leaves the header to be asked.
+ */
+static __always_inline bool wanted_of_socket(struct sock *sk, const enum hop_id id)
+{
+	if (!cfg.tcp || !(id == HOP_IP6_XMIT ? cfg.ipv6 : cfg.ipv4))
+		return false;
+	if (id != HOP_IP_QUEUE_XMIT || !(cfg.sport.used || cfg.dport.used || cfg.port.used))
+		return true;
+	return wanted_ports(READ(sk, __sk_common.skc_num), bpf_ntohs(READ(sk, __sk_common.skc_dport)));
+}
+
+/*
+ * A segment at TCP's way out to IP. Whether it may be wanted; if not, it is refused
+ * already.
+ */
+static __always_inline bool tcp_to_send(struct entry *e, struct sock *sk, struct sk_buff *skb,
+					const enum hop_id id)
+{
+	if (!entry_of(e, skb, count_hit(id)))
+		return false;
+	if (tracked(e))
+		lose(e);
+	if (wanted_of_socket(sk, id))
+		return true;
+	refuse(e, REFUSED_BEFORE_OUTPUT);
+	return false;
+}
+
+/* The addresses in p are the caller's: there is no IP header yet. */
+static __always_inline int hop_send_tcp(struct entry *e, struct sock *sk, struct sk_buff *skb,
+					struct packet *p, const enum hop_id id)
+{
+	u32 parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
+
+	leave_socket(e, p, parsed, id, bpf_ktime_get_ns(), READ(sk, __sk_common.skc_net.net), owns(sk));
 	return 0;
 }
 
-static __always_inline int hop_send_tcp4(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
-					 __be32 saddr, __be32 daddr)
+static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 {
-	u32 cpu = count_hit(id);
-	struct packet p = {};
+	struct packet p;
+	struct entry e;
 
-	set_v4(&p.tuple, saddr, daddr);
-	return hop_send_tcp(sk, skb, id, &p, cpu);
+	if (!tcp_to_send(&e, sk, skb, HOP_IP_QUEUE_XMIT))
+		return 0;
+	set_v4(&p.tuple, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr));
+	return hop_send_tcp(&e, sk, skb, &p, HOP_IP_QUEUE_XMIT);
 }
 
-static __always_inline int hop_send_tcp6(struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6)
+/* A SYN-ACK: its socket listens, so the addresses are arguments. */
+static __always_inline int hop_build_and_send(struct sock *sk, struct sk_buff *skb, __be32 saddr, __be32 daddr)
 {
-	u32 cpu = count_hit(HOP_IP6_XMIT);
-	struct in6_addr src, dst;
-	struct packet p = {};
+	struct packet p;
+	struct entry e;
 
-	/* the flow, not the socket: a SYN-ACK is sent for a socket that listens */
+	if (!tcp_to_send(&e, sk, skb, HOP_IP_BUILD_AND_SEND_PKT))
+		return 0;
+	set_v4(&p.tuple, saddr, daddr);
+	return hop_send_tcp(&e, sk, skb, &p, HOP_IP_BUILD_AND_SEND_PKT);
+}
+
+/* The flow's addresses, not the socket's: a SYN-ACK is sent for a socket that listens. */
+static __always_inline int hop_xmit6(struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6)
+{
+	struct in6_addr src, dst;
+	struct packet p;
+	struct entry e;
+
+	if (!tcp_to_send(&e, sk, skb, HOP_IP6_XMIT))
+		return 0;
 	bpf_core_read(&src, sizeof(src), &fl6->saddr);
 	bpf_core_read(&dst, sizeof(dst), &fl6->daddr);
 	set_v6(&p.tuple, src.in6_u.u6_addr32, dst.in6_u.u6_addr32);
-	return hop_send_tcp(sk, skb, HOP_IP6_XMIT, &p, cpu);
+	return hop_send_tcp(&e, sk, skb, &p, HOP_IP6_XMIT);
 }
 
 /* A datagram, or a TCP segment without a socket of its own (RST, TIME_WAIT), with its IP header. */
 static __always_inline int hop_send_headed(struct sk_buff *skb, struct net *net, const enum hop_id id,
-					   const u32 protocol)
+					   const __be16 protocol)
 {
-	u32 cpu = count_hit(id);
+	struct packet p;
 	struct entry e;
-	u64 now;
+	u32 parsed;
 
-	if (!entry_of(&e, skb, cpu))
+	if (!entry_of(&e, skb, count_hit(id)))
 		return 0;
-	now = bpf_ktime_get_ns();
-	tracked(&e);
-	if (recognize(&e, skb, now, ANEW | UNSENT | REFUSED_BEFORE_OUTPUT | protocol))
-		leave_socket(&e, id, now, READ(net, ns.inum), e.record->first.proto == IPPROTO_UDP);
+	if (tracked(&e))
+		lose(&e);
+	if (!may_be_wanted(skb)) {
+		refuse(&e, REFUSED_BEFORE_OUTPUT);
+		return 0;
+	}
+	parsed = parse_unsent(&p, skb, protocol);
+	leave_socket(&e, &p, parsed, id, bpf_ktime_get_ns(), net, parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
 	return 0;
 }
 
@@ -254,7 +374,7 @@ static __always_inline int hop_send_headed6(struct sk_buff *skb)
 	struct sock *sk = READ(skb, sk);
 
 	return hop_send_headed(skb, READ(sk, __sk_common.skc_net.net), HOP_IP6_SEND_SKB,
-			       PROTOCOL(ETH_P_IPV6));
+			       bpf_htons(ETH_P_IPV6));
 }
 
 /*
@@ -265,21 +385,24 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 {
 	u32 cpu = count_hit(id);
 	struct entry e;
+	enum link link;
 	u64 now;
 
 	if (!entry_of(&e, skb, cpu))
 		return 0;
+	if (!tracked(&e) && !may_be_wanted(skb)) {
+		refuse(&e, REFUSED_TRANSPORT);
+		return 0;
+	}
 	now = bpf_ktime_get_ns();
-	if (!tracked(&e) || !follows(&e, hop_place(id), NULL, now)) {
-		if (!recognize(&e, skb, now, REFUSED_TRANSPORT | protocol))
-			return 0;
-		/* for a datagram skb->dev is good here for the last time */
-		arrive(e.record, READ(skb, dev));
+	link = e.record ? link_of(&e, hop_place(id), NULL, now) : UNSURE;
+	if (link == UNSURE) {
+		hop_unsure(skb, now, REFUSED_TRANSPORT | AS_HOP(id) | protocol);
+		return 0;
 	}
 	if (id == HOP_UDP_ENQUEUE)
 		arrive_at_socket(e.record, 0);
-	add_hop(&e, id, now, false);
-	publish(&e);
+	hop_sure(&e, id, NULL, now, link);
 	return 0;
 }
 
@@ -292,6 +415,20 @@ static __always_inline void note_reader(struct record *r)
 	bpf_get_current_comm(r->reader_comm, sizeof(r->reader_comm));
 }
 
+/* The end of a datagram's wait that is slow, if it is the datagram that waited. */
+static __noinline int read_slow(struct sk_buff *skb, u64 now)
+{
+	struct entry e;
+
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e) || !is_still(&e, skb, 0))
+		return 0;
+	arrive_at_socket(e.record, 0);
+	stamp_anew(&e, HOP_UDP_READ, PLACE_READ, now, true);
+	note_reader(e.record);
+	end_journey(&e, skb, END_READ, now);
+	return 0;
+}
+
 /* The application takes the datagram. Somebody else holds it too: it was only peeked at. */
 static __always_inline int hop_read(struct sk_buff *skb)
 {
@@ -302,13 +439,10 @@ static __always_inline int hop_read(struct sk_buff *skb)
 	if (!entry_of(&e, skb, cpu) || !tracked(&e) || READ(skb, users.refs.counter) > 1)
 		return 0;
 	now = bpf_ktime_get_ns();
-	if (!is_still(&e, skb, 0))
-		return 0;
-	arrive_at_socket(e.record, 0);
-	add_hop(&e, HOP_UDP_READ, now, true);
-	if (is_slow(e.record, now))
-		note_reader(e.record);
-	end_journey(&e, skb, END_READ, now);
+	if (is_slow_at(e.record, PLACE_READ, now))
+		read_slow(skb, now);
+	else
+		release(&e);
 	return 0;
 }
 
@@ -325,6 +459,24 @@ static __always_inline bool is_same_segment(const struct record *r, struct sk_bu
 	return r->last.proto == IPPROTO_TCP && r->seq == seq && (s32)(ack - r->ack) >= 0;
 }
 
+/* The end of a segment's way that was slow, if it is the segment that went it. */
+static __noinline int deliver_slow(struct sk_buff *skb, u64 now, u32 id)
+{
+	struct entry e;
+
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e))
+		return 0;
+	if (!is_same_segment(e.record, skb)) {
+		lose(&e);
+		return 0;
+	}
+	arrive_at_socket(e.record, 0);
+	stamp_anew(&e, id, PLACE_TCP_STATE, now, false);
+	learn_late(&e, skb, 0);
+	end_journey(&e, skb, END_DELIVERED, now);
+	return 0;
+}
+
 static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id id)
 {
 	u32 cpu = count_hit(id);
@@ -333,16 +485,11 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 
 	if (!entry_of(&e, skb, cpu) || !tracked(&e))
 		return 0;
-	if (!is_same_segment(e.record, skb)) {
-		lose(&e);
-		return 0;
-	}
 	now = bpf_ktime_get_ns();
-	arrive_at_socket(e.record, 0);
-	add_hop(&e, id, now, false);
-	if (is_slow(e.record, now))
-		learn_late(&e, skb, 0);
-	end_journey(&e, skb, END_DELIVERED, now);
+	if (is_slow_at(e.record, PLACE_TCP_STATE, now))
+		deliver_slow(skb, now, id);
+	else
+		release(&e);
 	return 0;
 }
 
@@ -366,7 +513,7 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 		return 0;
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
-	add_hop(&e, HOP_KFREE_SKB, now, false);
+	stamp_anew(&e, HOP_KFREE_SKB, PLACE_DROP, now, false);
 	e.record->drop_reason = drop_reason(ctx);
 	end_journey(&e, skb, end, now);
 	return 0;
@@ -431,7 +578,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 		return 0;
 	first.record->segs = segments(skb);
 	/* each segment of a train is a datagram with a length and a number of its own */
-	if (first.record->last.proto == IPPROTO_UDP && parse(&p, segs, L3_MAY_BE_INNER, 0) == PARSED &&
+	if (first.record->last.proto == IPPROTO_UDP && parse_anybodys(&p, segs, MAY_BE_INNER) == PARSED &&
 	    same_tuple(&first.record->last, &p.tuple)) {
 		first.record->len = p.len;
 		first.record->ip_id = p.ip_id;

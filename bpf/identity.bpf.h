@@ -2,9 +2,10 @@
 /*
  * Whether a record is the packet's. An skb's pointer is soon used again, and many
  * frees pass no tracepoint. So a hop believes a record only if nobody can have
- * freed the packet since the hop before (follows()), or if the packet is the one
- * that the record knows (is_same()). A read, a drop and TCP's state machine always
- * ask the packet.
+ * freed the packet since the hop before (link_of()), or if the packet is the one
+ * that the record knows (is_same()). A read and TCP's state machine ask the packet
+ * only where it is slow: a journey that is not slow ends in any case. A drop always
+ * asks.
  */
 #ifndef SLOWPKT_IDENTITY_BPF_H
 #define SLOWPKT_IDENTITY_BPF_H
@@ -16,44 +17,77 @@ enum { LOOPBACK_IFINDEX = 1 };	/* in every netns */
 
 enum { SOON = 1 << 20 };	/* ns: longer than from one function to the next one */
 
+/* How a packet has come from the record's last hop to this one. */
+enum link {
+	UNSURE,		/* it may be another packet: it must be looked at */
+	CHAINED,	/* down one chain of calls, in one task on one CPU */
+	QUEUED,		/* through a queue out of which nothing is freed but by kfree_skb */
+};
+
+/* Whether the record's last hop was on this CPU, and just now. */
+static __always_inline bool is_chained(const struct entry *e, u64 now)
+{
+	return WHERE_CPU(e->record->last_where) == e->cpu && now - e->record->last_at < SOON;
+}
+
+/* Reassembly frees all fragments but one without a word. */
+static __always_inline bool is_whole(const struct entry *e)
+{
+	return !(e->record->flags & RECORD_FRAGMENT);
+}
+
+static __always_inline bool is_where_it_was(const struct entry *e, const struct net_device *dev)
+{
+	return !dev || e->record->last_dev == (u64)dev;
+}
+
 /*
- * Whether the packet cannot but be the one that was at the record's last hop: what
- * leads from there to here is one chain of calls on one CPU, or a queue out of
- * which nothing is freed but through kfree_skb. Everything else asks the packet,
- * such as what comes out of a tun device again. dev: NULL where it is as it was.
+ * Whether the packet cannot but be the one that was at the record's last hop.
+ * Everything that is not named here is unsure, such as what comes out of a tun
+ * device again. dev: NULL where it is as it was.
  */
-static __always_inline bool follows(const struct entry *e, const enum place place,
-				    struct net_device *dev, u64 now)
+static __always_inline enum link link_of(const struct entry *e, const enum place place,
+					 struct net_device *dev, u64 now)
 {
 	const struct record *r = e->record;
-	bool chain = WHERE_CPU(r->last_where) == e->cpu && now - r->last_at < SOON;
-	bool same_dev = !dev || r->last_dev == (u64)dev;
-	/* reassembly frees all fragments but one without a word */
-	bool whole = !(r->flags & RECORD_FRAGMENT);
 	u8 last = r->last_place;
 
 	switch (place) {
-	case PLACE_OUTPUT:
-		return chain && whole && (last == PLACE_SEND || last == PLACE_IP_RCV);
-	case PLACE_QUEUE:
-		return chain && ((same_dev && last == PLACE_OUTPUT) || last == PLACE_BRIDGE ||
-				 (!same_dev && last == PLACE_XMIT));
 	case PLACE_XMIT:
-		return same_dev && last == PLACE_QUEUE;
-	case PLACE_NETIF_RX:
-		return chain && last == PLACE_XMIT &&
-		       (!same_dev || r->last_ifindex == LOOPBACK_IFINDEX);
+		return last == PLACE_QUEUE && is_where_it_was(e, dev) ? QUEUED : UNSURE;
 	case PLACE_RECEIVE:
-		return (same_dev && last == PLACE_NETIF_RX) || (chain && last == PLACE_BRIDGE);
+		if (last == PLACE_NETIF_RX && is_where_it_was(e, dev))
+			return QUEUED;
+		if (last != PLACE_BRIDGE)
+			return UNSURE;
+		break;
+	case PLACE_OUTPUT:
+		if ((last != PLACE_SEND && last != PLACE_IP_RCV) || !is_whole(e))
+			return UNSURE;
+		break;
+	case PLACE_QUEUE:
+		if (last != PLACE_BRIDGE && last != (is_where_it_was(e, dev) ? PLACE_OUTPUT : PLACE_XMIT))
+			return UNSURE;
+		break;
+	case PLACE_NETIF_RX:
+		if (last != PLACE_XMIT ||
+		    (is_where_it_was(e, dev) && r->last_ifindex != LOOPBACK_IFINDEX))
+			return UNSURE;
+		break;
 	case PLACE_BRIDGE:
 	case PLACE_IP_RCV:
-		return chain && same_dev && last == PLACE_RECEIVE;
+		if (last != PLACE_RECEIVE || !is_where_it_was(e, dev))
+			return UNSURE;
+		break;
 	case PLACE_TCP_RCV:
 	case PLACE_ENQUEUE:
-		return chain && whole && same_dev && last == PLACE_IP_RCV;
+		if (last != PLACE_IP_RCV || !is_whole(e) || !is_where_it_was(e, dev))
+			return UNSURE;
+		break;
 	default:
-		return false;
+		return UNSURE;
 	}
+	return is_chained(e, now) ? CHAINED : UNSURE;
 }
 
 static __always_inline bool same_tuple(const struct tuple *a, const struct tuple *b)

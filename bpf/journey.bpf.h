@@ -91,8 +91,11 @@ static __always_inline void lose(struct entry *e)
 	release(e);
 }
 
-/* A full set: the way of its oldest journey that is not slow; the journey is counted, a slow one sent. */
-static __noinline u32 evict(struct set *set, u64 now)
+/*
+ * A full set: the way of its oldest journey that is not slow, counted from the
+ * packet's home; the journey is counted, a slow one sent.
+ */
+static __noinline u32 evict(struct set *set, u64 home, u64 now)
 {
 	u32 way = now & (SET_WAYS - 1);
 	u64 oldest = NEVER;
@@ -114,19 +117,19 @@ static __noinline u32 evict(struct set *set, u64 now)
 	my_counts()->evicted++;
 	if (is_slow_by(r, now))
 		send_up(r, END_EVICTED, is_held(r) ? now : r->last_at);
-	return way & (SET_WAYS - 1);
+	return (way - home) & (SET_WAYS - 1);
 }
 
-/* Points the entry at a way for a new journey. */
+/* Points the entry at a way for a new journey: at home if it can be. */
 static __always_inline void claim(struct entry *e, u64 now)
 {
-	u32 way;
+	u64 way = e->home;
+	u32 i;
 
-	for (way = 0; way < SET_WAYS; way++)
-		if (!e->set->skb[way])
-			break;
-	if (way == SET_WAYS)
-		way = evict(e->set, now);
+	for (i = 0; i < SET_WAYS && e->set->skb[way]; i++)
+		way = (way + 1) & (SET_WAYS - 1);
+	if (i == SET_WAYS)
+		way = (e->home + evict(e->set, e->home, now)) & (SET_WAYS - 1);
 	set_way(e, way);
 	*e->tag = WAY_RESERVED;
 }
@@ -176,14 +179,20 @@ static __always_inline void publish(struct entry *e)
 		*e->tag = e->skb;
 }
 
-static __always_inline void judge_stage(struct record *r, enum place place, u64 now)
+/* Whether the stage that ends at this place, now, is one that is judged and slow. */
+static __always_inline bool is_slow_stage(const struct record *r, enum place place, u64 now)
 {
 	u32 from = r->last_place;
 
 	if (!cfg.judge_stages || !r->hops || from >= PLACES || now < r->last_at)
-		return;
-	if (now - r->last_at >= cfg.stage[from][place])
-		r->flags |= RECORD_SLOW;
+		return false;
+	return now - r->last_at >= cfg.stage[from][place];
+}
+
+/* Whether the journey would be slow if it ended at this place, now. */
+static __always_inline bool is_slow_at(const struct record *r, enum place place, u64 now)
+{
+	return is_slow(r, now) || is_slow_stage(r, place, now);
 }
 
 static __noinline int arrive_anew(struct record *r, struct net_device *dev)
@@ -221,27 +230,18 @@ static __always_inline void arrive_at_socket(struct record *r, u32 netns)
 		r->met |= meets(netns, NULL);
 }
 
-/* Adds a hop where the packet has arrived. owner: the current task sends or reads it. */
-static __always_inline void add_hop(struct entry *e, const enum hop_id id, u64 now, bool owner)
+/* Adds a hop where the packet has arrived. tid: of the current task; where: as in struct hop. */
+static __always_inline void stamp(struct record *r, enum place place, u64 now, u32 tid, u32 where)
 {
-	struct record *r = e->record;
-	u64 task = bpf_get_current_pid_tgid();
-	u32 n = r->hops, where;
+	u32 n = r->hops;
 	struct hop *hop;
 
-	if (!is_ours(e))
-		return;
-	if ((u32)task != r->last_tid)
-		note_task(task);
-	if (cfg.pid && owner && cfg.pid == task >> 32)
-		r->met |= MET_PID;
-	judge_stage(r, hop_place(id), now);
-
-	where = id | (owner ? WHERE_OWNER : 0) | (e->cpu & ((1 << WHERE_CPU_BITS) - 1)) << WHERE_CPU_SHIFT | e->gen << WHERE_GEN_SHIFT;
-	r->last_tid = task;
+	if (is_slow_stage(r, place, now))
+		r->flags |= RECORD_SLOW;
 	r->last_at = now;
+	r->last_tid = tid;
 	r->last_where = where;
-	r->last_place = hop_place(id);
+	r->last_place = place;
 	/* the verifier forgets the bound if the compiler checks a copy */
 	asm volatile("" : "+r"(n));
 	if (n >= RECORD_HOPS) {
@@ -250,11 +250,34 @@ static __always_inline void add_hop(struct entry *e, const enum hop_id id, u64 n
 	}
 	hop = &r->hop[n];
 	hop->at = now;
-	hop->netns = r->last_netns;
-	hop->ifindex = r->last_ifindex;
-	hop->tid = task;
+	hop->spot = r->last_spot;
+	hop->tid = tid;
 	hop->where = where;
 	r->hops = n + 1;
+}
+
+/* A hop on the same CPU and in the same task as the one before. */
+static __always_inline void stamp_chained(struct record *r, const enum hop_id id, u64 now)
+{
+	u32 where = (r->last_where & ~((u32)WHERE_OWNER | ((1 << WHERE_HOP_BITS) - 1))) | id;
+
+	stamp(r, hop_place(id), now, r->last_tid, where);
+}
+
+/* Any other hop. owner: the current task sends or reads the packet. */
+static __always_inline void stamp_anew(struct entry *e, enum hop_id id, enum place place, u64 now, bool owner)
+{
+	u32 where = id | (owner ? WHERE_OWNER : 0) | e->cpu << WHERE_CPU_SHIFT | e->gen << WHERE_GEN_SHIFT;
+	u64 task = bpf_get_current_pid_tgid();
+
+	/* begun or looked at long ago: another packet may have taken the way meanwhile */
+	if (!is_ours(e))
+		return;
+	if ((u32)task != e->record->last_tid)
+		note_task(task);
+	if (cfg.pid && owner && cfg.pid == task >> 32)
+		e->record->met |= MET_PID;
+	stamp(e->record, place, now, task, where);
 }
 
 /* The last hop of a journey: its verdict, and its way is free again. */

@@ -34,16 +34,17 @@ static __always_inline void note_device(u32 netns, u32 ifindex, struct net_devic
 }
 
 /* id: of the current task, as bpf_get_current_pid_tgid() returns it. */
-static __always_inline void note_task(u64 id)
+static __noinline int note_task(u64 id)
 {
 	u32 tid = id;
 	struct task_name name = { .pid = id >> 32 };
 
 	/* the idle tasks all have number 0 and are known by their CPU */
 	if (!tid || seen_before(&tasks_seen[tid & (SEEN - 1)], id))
-		return;
+		return 0;
 	bpf_get_current_comm(name.comm, sizeof(name.comm));
 	bpf_map_update_elem(&task_names, &tid, &name, BPF_ANY);
+	return 0;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef SLOWPKT_PACKET_BPF_H
 #define SLOWPKT_PACKET_BPF_H
 
+#include "ports.bpf.h"
 #include "read.bpf.h"
 #include "record.h"
 #include <bpf/bpf_endian.h>
@@ -83,8 +84,15 @@ struct packet {
 
 enum parsed {
 	PARSED,
+	UNWANTED,	/* by its protocol, its IP version or its ports; nothing else is known of it */
 	NOT_OURS,	/* neither TCP nor UDP over IP */
 	UNPARSED,	/* IP, but its ports are not to be had: a later fragment, a cut-off header */
+};
+
+/* Which packets are parsed. */
+enum whose {
+	ANYBODYS,
+	WANTED,		/* those that ports.bpf.h lets through */
 };
 
 /* Where the network header lies; what skb->data points to changes from hop to hop. */
@@ -103,6 +111,7 @@ static __always_inline u64 mapped_v4(__be32 addr)
 static __always_inline void set_v4(struct tuple *t, __be32 src, __be32 dst)
 {
 	t->family = AF_INET;
+	t->unused = 0;
 	t->src[0] = 0;
 	t->src[1] = mapped_v4(src);
 	t->dst[0] = 0;
@@ -117,6 +126,7 @@ static __always_inline u64 two_words(const __be32 *w)
 static __always_inline void set_v6(struct tuple *t, const __be32 *src, const __be32 *dst)
 {
 	t->family = AF_INET6;
+	t->unused = 0;
 	t->src[0] = two_words(src);
 	t->src[1] = two_words(src + 2);
 	t->dst[0] = two_words(dst);
@@ -171,6 +181,13 @@ static __always_inline enum parsed parse_udp(struct packet *p, const struct wire
 	return PARSED;
 }
 
+/* Of both protocols the ports come first. */
+static __always_inline bool wanted_l4(u8 proto, const union wire_l4 *l4)
+{
+	return (proto == IPPROTO_TCP ? cfg.tcp : cfg.udp) &&
+	       wanted_ports(bpf_ntohs(l4->tcp.source), bpf_ntohs(l4->tcp.dest));
+}
+
 static __always_inline enum parsed parse_l4(struct packet *p, u8 proto, const union wire_l4 *l4,
 					    u32 l4_len, s32 linear)
 {
@@ -199,25 +216,32 @@ static __always_inline s32 l3_linear(struct sk_buff *skb, const void *l3)
 }
 
 /* l3: the header's address. unsent: its length is yet to be written. */
-static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent)
+static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent,
+					    const enum whose whose)
 {
 	struct wire_ip4 ip;
 	u32 header, tot_len;
 	s32 linear;
 
+	if (whose == WANTED && !cfg.ipv4)
+		return UNWANTED;
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), l3))
 		return UNPARSED;
 	if (ip.protocol != IPPROTO_TCP && ip.protocol != IPPROTO_UDP)
 		return NOT_OURS;
 	header = (ip.ver_ihl & 0xf) * 4;
+	linear = l3_linear(skb, l3) - (s32)header;
+	if (header < 20 || linear < 8 || ip.frag_off & bpf_htons(0x1fff))
+		return UNPARSED;
+	if (header != 20 && bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + header))
+		return UNPARSED;
+	if (whose == WANTED && !wanted_l4(ip.protocol, &ip.l4))
+		return UNWANTED;
 	tot_len = bpf_ntohs(ip.tot_len);
 	/* 0: a packet beyond 64 kB (BIG TCP) */
 	if (!tot_len || unsent)
 		tot_len = l3_length(skb, l3);
-	linear = l3_linear(skb, l3) - (s32)header;
-	if (header < 20 || tot_len < header || linear < 8 || ip.frag_off & bpf_htons(0x1fff))
-		return UNPARSED;
-	if (header != 20 && bpf_probe_read_kernel(&ip.l4, sizeof(ip.l4), l3 + header))
+	if (tot_len < header)
 		return UNPARSED;
 	set_v4(&p->tuple, ip.saddr, ip.daddr);
 	p->fragment = ip.frag_off & bpf_htons(0x2000);
@@ -258,7 +282,8 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off, bool *
 	return -1;
 }
 
-static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent)
+static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent,
+					    const enum whose whose)
 {
 	bool fragment = false;
 	struct wire_ip6 ip;
@@ -266,13 +291,11 @@ static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *sk
 	s32 linear;
 	int proto;
 
+	if (whose == WANTED && !cfg.ipv6)
+		return UNWANTED;
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), l3))
 		return UNPARSED;
 	proto = ip.nexthdr;
-	total = bpf_ntohs(ip.payload_len) + 40;
-	/* 0: a jumbogram (BIG TCP) */
-	if (total == 40 || unsent)
-		total = l3_length(skb, l3);
 	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP) {
 		proto = skip_extensions(l3, proto, &off, &fragment);
 		if (proto < 0)
@@ -283,7 +306,15 @@ static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *sk
 			return UNPARSED;
 	}
 	linear = l3_linear(skb, l3) - (s32)off;
-	if (total < off || linear < 8)
+	if (linear < 8)
+		return UNPARSED;
+	if (whose == WANTED && !wanted_l4(proto, &ip.l4))
+		return UNWANTED;
+	total = bpf_ntohs(ip.payload_len) + 40;
+	/* 0: a jumbogram (BIG TCP) */
+	if (total == 40 || unsent)
+		total = l3_length(skb, l3);
+	if (total < off)
 		return UNPARSED;
 	set_v6(&p->tuple, ip.saddr, ip.daddr);
 	p->fragment = fragment;
@@ -335,14 +366,13 @@ static __always_inline bool is_encapsulated(struct sk_buff *skb)
 
 /*
  * Parses the packet of an skb. protocol: ETH_P_* in network order where the hook
- * knows it; else 0.
+ * knows it; else 0. *p is whole if PARSED is returned, else it is not to be used.
  */
 static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, const enum l3_at at,
-					 __be16 protocol)
+					 __be16 protocol, const enum whose whose)
 {
 	const void *l3;
 
-	*p = (struct packet){};
 	if (!protocol)
 		protocol = READ(skb, protocol);
 	if (at == L3_AT_DATA) {
@@ -362,21 +392,25 @@ static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, 
 		}
 	}
 	if (protocol == bpf_htons(ETH_P_IP))
-		return parse_v4(p, skb, l3, at == L3_UNSENT);
+		return parse_v4(p, skb, l3, at == L3_UNSENT, whose);
 	if (protocol == bpf_htons(ETH_P_IPV6))
-		return parse_v6(p, skb, l3, at == L3_UNSENT);
+		return parse_v6(p, skb, l3, at == L3_UNSENT, whose);
 	return NOT_OURS;
 }
 
 /* A TCP header that the IP layer has not seen yet: at skb->data, addresses set by the caller. */
-static __always_inline enum parsed parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
+static __noinline u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
 {
-	u32 len = READ(skb, len);
 	struct wire_tcp tcp;
+	u32 len;
 
-	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)))
+	if (!p || bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)))
 		return UNPARSED;
+	if (!wanted_ports(bpf_ntohs(tcp.source), bpf_ntohs(tcp.dest)))
+		return UNWANTED;
+	len = READ(skb, len);
 	p->ip_id = 0;
+	p->fragment = false;
 	return parse_tcp(p, &tcp, len, len - READ(skb, data_len));
 }
 

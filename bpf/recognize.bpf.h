@@ -11,62 +11,73 @@ enum {
 	ANEW = 1 << 3,		/* a journey begins here in any case */
 	AT_DATA = 1 << 4,	/* where the network header lies: enum l3_at */
 	MAY_BE_INNER = 1 << 5,
-	UNSENT = 1 << 6,
+	HOP_SHIFT = 6,		/* enum hop_id, WHERE_HOP_BITS */
+	PLACE_SHIFT = 12,	/* its enum place, four bits */
 	PROTOCOL_SHIFT = 16,	/* ETH_P_* in network order, where the hop knows it */
 };
 
 #define PROTOCOL(p) ((u32)bpf_htons(p) << PROTOCOL_SHIFT)
+#define AS_HOP(id) ((u32)(id) << HOP_SHIFT | (u32)hop_place(id) << PLACE_SHIFT)
+
+_Static_assert(PLACES <= 16, "a place must fit into four bits");
 
 /* Begins a journey if the filters let the packet through. Returns whether they do. */
-static __noinline int admit(struct entry *e, const struct packet *p, u64 now, u32 how, u32 parsed)
+static __always_inline bool admit(struct entry *e, const struct packet *p, u64 now, u32 how, enum parsed parsed)
 {
-	if (!e || !p)
-		return 0;
 	/* once a packet, not at each hop */
 	if (parsed == UNPARSED && (how & ANEW || *e->refused != e->skb + REFUSED_TRANSPORT))
 		my_counts()->unparsed++;
-	if (parsed != PARSED) {
+	if (parsed == UNPARSED || parsed == NOT_OURS) {
 		/* it may end unseen, or be readable at the next hop: not to be trusted */
 		refuse(e, REFUSED_TRANSPORT);
-		return 0;
+		return false;
 	}
-	if (!wanted(p)) {
+	if (parsed == UNWANTED || !wanted(p)) {
 		refuse(e, how & REFUSED_AT);
-		return 0;
+		return false;
 	}
 	begin(e, p, now, !(how & ANEW));
-	return 1;
+	return true;
 }
 
-/* Not inlined, so that what it needs of the stack is free again behind it. */
-static __noinline u32 parse_as(struct packet *p, struct sk_buff *skb, u32 how)
+static __always_inline enum l3_at l3_at(u32 how)
 {
-	enum l3_at at = how & AT_DATA ? L3_AT_DATA : how & UNSENT ? L3_UNSENT :
-			how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
+	return how & AT_DATA ? L3_AT_DATA : how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
+}
 
-	return p ? parse(p, skb, at, how >> PROTOCOL_SHIFT) : UNPARSED;
+/* Not inlined, so that what they need of the stack is free again behind them. */
+static __noinline u32 parse_anybodys(struct packet *p, struct sk_buff *skb, u32 how)
+{
+	return p ? parse(p, skb, l3_at(how), how >> PROTOCOL_SHIFT, ANYBODYS) : UNPARSED;
+}
+
+static __noinline u32 parse_wanted(struct packet *p, struct sk_buff *skb, u32 how)
+{
+	return p ? parse(p, skb, l3_at(how), how >> PROTOCOL_SHIFT, WANTED) : UNPARSED;
+}
+
+static __noinline u32 parse_unsent(struct packet *p, struct sk_buff *skb, __be16 protocol)
+{
+	return p ? parse(p, skb, L3_UNSENT, protocol, WANTED) : UNPARSED;
 }
 
 /*
  * Whether the packet, or the one within it, is the one that the record knows. If
- * not, the record's journey is over, and its end was not seen. *p and *parsed: the
- * packet as it was last looked at.
+ * not, the record's journey is over, and its end was not seen.
  */
-static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u32 how, struct packet *p,
-				     u32 *parsed)
+static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u32 how)
 {
-	*parsed = parse_as(p, skb, how & ~MAY_BE_INNER);
-	if (*parsed == PARSED && is_same(e->record, p))
+	struct packet p;
+
+	if (parse_anybodys(&p, skb, how & ~MAY_BE_INNER) == PARSED && is_same(e->record, &p))
 		goto known;
-	if (how & MAY_BE_INNER && is_encapsulated(skb)) {
-		*parsed = parse_as(p, skb, how);
-		if (*parsed == PARSED && is_same(e->record, p))
-			goto known;
-	}
+	if (how & MAY_BE_INNER && is_encapsulated(skb) && parse_anybodys(&p, skb, how) == PARSED &&
+	    is_same(e->record, &p))
+		goto known;
 	lose(e);
 	return false;
 known:
-	learn(e->record, p);
+	learn(e->record, &p);
 	return true;
 }
 
@@ -77,26 +88,20 @@ known:
 static __noinline int recognize(struct entry *e, struct sk_buff *skb, u64 now, u32 how)
 {
 	struct packet p;
-	u32 parsed;
 
 	if (!e)
 		return 0;
 	if (e->record && how & ANEW)
 		lose(e);
-	if (!e->record)
-		parsed = parse_as(&p, skb, how);
-	else if (is_known(e, skb, how, &p, &parsed))
+	if (e->record && is_known(e, skb, how))
 		return 1;
-	return admit(e, &p, now, how, parsed);
+	return admit(e, &p, now, how, parse_wanted(&p, skb, how));
 }
 
 /* A tracked packet's last hop: whether it still is the packet that the record knows. */
 static __noinline int is_still(struct entry *e, struct sk_buff *skb, u32 how)
 {
-	struct packet p;
-	u32 parsed;
-
-	return e && e->record && is_known(e, skb, how, &p, &parsed);
+	return e && e->record && is_known(e, skb, how);
 }
 
 /* Netfilter was passed since the headers were last looked at. Only what is printed needs to know. */
@@ -106,7 +111,7 @@ static __noinline int learn_late(struct entry *e, struct sk_buff *skb, u32 how)
 
 	if (!e || !e->record)
 		return 0;
-	if (parse_as(&p, skb, how) == PARSED && is_same(e->record, &p))
+	if (parse_anybodys(&p, skb, how) == PARSED && is_same(e->record, &p))
 		learn(e->record, &p);
 	return 0;
 }

@@ -96,4 +96,15 @@ static __always_inline bool stays_refused(struct entry *e, const enum place plac
 	return holds;
 }
 
+/* The same of a packet that is not tracked; whether it is, is found out if need be. */
+static __always_inline bool refused_here(struct entry *e, const enum place place)
+{
+	if (at_home(e))
+		return false;
+	if (stays_refused(e, place))
+		return true;
+	elsewhere(e);
+	return false;
+}
+
 #endif

@@ -58,7 +58,7 @@ struct config {
 	__u64 stage[PLACES][PLACES]; /* from, to */
 	__u8 sees_cut;		/* GSO's cutting is seen: a packet does not leave a qdisc by it unnoticed */
 	/* the table */
-	__u32 set_bits;		/* it has 1 << set_bits sets */
+	__u32 sets;		/* it has so many */
 };
 
 #endif

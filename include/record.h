@@ -35,8 +35,13 @@ struct tuple {
  */
 struct hop {
 	__u64 at;	/* CLOCK_MONOTONIC, ns */
-	__u32 netns;	/* inum; 0: not known */
-	__u32 ifindex;	/* in netns; 0: no device here */
+	union {
+		struct {
+			__u32 netns;	/* inum; 0: not known */
+			__u32 ifindex;	/* in netns; 0: no device here */
+		};
+		__u64 spot;	/* both, to be copied at once */
+	};
 	__u32 tid;	/* the current task, owner or not */
 	__u32 where;
 };
@@ -89,11 +94,17 @@ struct record {
 	__u8 end;		/* enum record_end */
 	__u64 end_at;		/* ns; 0 until it ended */
 	__u64 last_at;		/* the last hop's time, also of one that found no room */
-	__u32 last_where;	/* and its `where` */
-	__u32 last_netns, last_ifindex;
 	__u64 last_dev;		/* struct net_device *; 0: no device there */
+	union {
+		struct {
+			__u32 last_netns, last_ifindex;
+		};
+		__u64 last_spot;
+	};
+	__u32 last_where;	/* the last hop's `where` */
 	__u32 last_tid;
 	__u32 drop_reason;	/* enum skb_drop_reason of the running kernel; with END_DROPPED */
+	__u32 unused2;
 	struct tuple first;
 	struct tuple last;
 	__u32 seq;		/* TCP; host order as all below */

@@ -278,13 +278,12 @@ static int read_duration(const char *value, uint64_t *ns)
 
 static int read_table(const char *value, struct config *config)
 {
-	uint64_t records, sets = 1;
+	uint64_t records;
 	int rc = read_number("--table", value, TABLE_MIN, TABLE_MAX, &records);
 
 	if (rc)
 		return rc;
-	for (config->set_bits = 0; sets * SET_WAYS < records; sets *= 2)
-		config->set_bits++;
+	config->sets = (records + SET_WAYS - 1) / SET_WAYS;
 	return 0;
 }
 
@@ -403,7 +402,7 @@ void options__parse(struct options *o, int argc, char **argv)
 	int rc;
 
 	memset(o, 0, sizeof(*o));
-	o->config.set_bits = (uint32_t)__builtin_ctz(TABLE_DEFAULT / SET_WAYS);
+	o->config.sets = TABLE_DEFAULT / SET_WAYS;
 
 	/* getopt's messages begin with argv[0] */
 	if (name)

@@ -15,7 +15,7 @@
 enum { EXIT_BAD_USAGE = 64 };
 
 struct options {
-	struct config config;	/* for the kernel side; set_bits included */
+	struct config config;	/* for the kernel side; the table's size included */
 	uint32_t hops;		/* mask of enum hop_id that the judged stages need */
 	bool only_stages;	/* no total is judged */
 	bool oneline, json, quiet, verbose;

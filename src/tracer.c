@@ -172,7 +172,7 @@ static int load(struct tracer *t)
 	}
 	t->config.sees_cut = t->hop[HOP_GSO_SEGMENT].rung != RUNG_NONE;
 	memcpy((void *)&t->skel->rodata->cfg, &t->config, sizeof(t->config));
-	t->n_sets = (size_t)1 << t->config.set_bits;
+	t->n_sets = t->config.sets;
 	bpf_map__set_max_entries(t->skel->maps.table, t->n_sets);
 	return slowpkt_bpf__load(t->skel);
 }

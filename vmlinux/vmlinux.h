@@ -74,11 +74,19 @@ struct device {
 	struct device *parent;
 };
 
+struct list_head {
+	struct list_head *next, *prev;
+};
+
 struct net_device {
 	char name[16];
 	int ifindex;
 	possible_net_t nd_net;
 	struct device dev;
+	struct {
+		struct list_head upper;
+		struct list_head lower;
+	} adj_list;
 };
 
 struct in6_addr {
@@ -133,6 +141,7 @@ struct sk_buff {
 	__u8 encapsulation:1;
 	__be16 protocol;
 	__u16 inner_network_header;
+	__u16 transport_header;
 	__u16 network_header;
 	sk_buff_data_t end;
 	unsigned char *head;

@@ -3,7 +3,7 @@
 #include "host/journey_host.h"
 
 /* A container's tunnel device on the host; what it wraps leaves by the NIC. */
-static struct net_device vxlan = { "vxlan0", 8, { &host_net }, { NULL } };
+static struct net_device vxlan = DEVICE(vxlan, "vxlan0", 8, host_net, NULL);
 
 static const struct wire outer4 = {
 	.proto = WIRE_UDP, .src = 0x0a000001, .dst = 0x0a000002, .sport = 55555, .dport = 4789, .id = 1,
@@ -246,10 +246,26 @@ static void test_full_set(void **state)
 	}
 }
 
+static struct fake *in_the_way;
+
 static void begin_in_the_way(void)
 {
-	fake_fill(mates[1], &udp4);
-	step_send(mates[1], &host_sock);
+	fake_fill(in_the_way, &udp4);
+	step_send(in_the_way, &host_sock);
+}
+
+/* Another packet with the same way in the same set. */
+static struct fake *housemate(const struct entry *of)
+{
+	for (size_t i = 0; i < LEN(pool); i++) {
+		struct entry e = {};
+
+		entry_of(&e, &pool[i].skb, 0);
+		if (e.skb != of->skb && e.set == of->set && e.home == of->home)
+			return &pool[i];
+	}
+	fail();
+	return NULL;
 }
 
 /* Before the record is passed on, another packet begins its journey in it: that one's it is. */
@@ -266,13 +282,14 @@ static void test_taken_away(void **state)
 	do
 		entry_of(&first, &pool[++i].skb, 0);
 	while (first.set == whole.set);
+	in_the_way = housemate(&whole);
 	host.nested = begin_in_the_way;
 	cut(mates[0], &fill(i, &tcp4)->skb);
 	assert_null(host.nested);
 	assert_null(record_of(mates[0]));
 	assert_null(record_of(&pool[i]));
-	assert_int_equal(record_of(mates[1])->first.proto, WIRE_UDP);
-	assert_int_equal(record_of(mates[1])->flags, RECORD_PAYLOAD);
+	assert_int_equal(record_of(in_the_way)->first.proto, WIRE_UDP);
+	assert_int_equal(record_of(in_the_way)->flags, RECORD_PAYLOAD);
 }
 
 /* A hop at an outer header's place: skb->data at it or at the MAC header before it. */
@@ -315,7 +332,7 @@ static void check_wrapped(const struct wire *w, const struct wire *outer)
 	journey_reset(NULL);
 	f = queue_wrapped(w, outer);
 	at_outer(f, true);
-	hook_net_dev_start_xmit(NULL, &f->skb);
+	hook_net_dev_start_xmit(NULL, &f->skb, f->skb.dev);
 	r = only_event(0, END_SENT);
 	assert_int_equal(r->hops, 7);
 	assert_tuple(&r->first, w);
@@ -374,7 +391,7 @@ static void test_tunnel_passes_through(void **state)
 		hook_ip_finish_output2(NULL, NULL, NULL, &f->skb);
 		rest(2 * MS);
 		hook_net_dev_queue(NULL, &f->skb);
-		hook_net_dev_start_xmit(NULL, &f->skb);
+		hook_net_dev_start_xmit(NULL, &f->skb, f->skb.dev);
 		r = only_event(i, END_SENT);
 		assert_int_equal(r->hops, 5);
 		assert_tuple(&r->first, &outer4);
@@ -399,7 +416,7 @@ static void test_tunnel_cut(void **state)
 	cut(f, &pool[1].skb);
 	f = &pool[1];
 	at_outer(f, true);
-	hook_net_dev_start_xmit(NULL, &f->skb);
+	hook_net_dev_start_xmit(NULL, &f->skb, f->skb.dev);
 	r = only_event(0, END_SENT);
 	assert_int_equal(r->hops, 7);
 	assert_tuple(&r->last, &tcp4);

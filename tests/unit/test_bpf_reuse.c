@@ -12,7 +12,7 @@ static struct wire next_of(const struct wire *w)
 	return next;
 }
 
-static struct net_device other = { "other", 99, { &host_net }, { NULL } };
+static struct net_device other = DEVICE(other, "other", 99, host_net, NULL);
 
 typedef void (*step_fn)(struct fake *f, struct net_device *dev);
 
@@ -28,7 +28,7 @@ enum { CPU = 1, TIME = 2, DEV = 4 };
  * Two hops between which nobody can have freed the packet, unless what `but` names
  * has changed.
  */
-static const struct link {
+static const struct pair {
 	step_fn from;
 	struct net_device *from_dev;
 	step_fn to;
@@ -52,7 +52,7 @@ static const struct link {
 };
 
 /* Goes over a link, with what `changed` names changed. Returns whether the packet was looked at. */
-static bool go_over(const struct link *l, const struct wire *a, const struct wire *b, int changed)
+static bool go_over(const struct pair *l, const struct wire *a, const struct wire *b, int changed)
 {
 	struct fake *f;
 	unsigned int reads;
@@ -112,7 +112,7 @@ static void test_no_links(void **state)
 	(void)state;
 	for (size_t from = 0; from < LEN(froms); from++) {
 		for (size_t to = 1; to < LEN(froms); to++) {
-			const struct link pair = { froms[from], &docker0, froms[to], &docker0, NULL, 0 };
+			const struct pair pair = { froms[from], &docker0, froms[to], &docker0, NULL, 0 };
 			bool linked = false;
 
 			for (size_t i = 0; i < LEN(links); i++)

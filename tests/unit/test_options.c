@@ -244,10 +244,10 @@ static void test_numbers(void **state)
 {
 	static const struct {
 		const char *records;
-		unsigned int set_bits;
+		unsigned int sets;
 	} tables[] = {
-		{ "64", 4 }, { "65", 5 }, { "128", 5 }, { "129", 6 }, { "32768", 13 },
-		{ "32769", 14 }, { "4194304", 20 },
+		{ "64", 16 }, { "65", 17 }, { "68", 17 }, { "69", 18 }, { "32768", 8192 },
+		{ "32769", 8193 }, { "4194304", 1048576 },
 	};
 
 	(void)state;
@@ -263,7 +263,7 @@ static void test_numbers(void **state)
 	assert_int_equal(o->count, 1);
 	for (size_t i = 0; i < LEN(tables); i++) {
 		ACCEPT_QUIETLY("--table", tables[i].records);
-		assert_int_equal(o->config.set_bits, tables[i].set_bits);
+		assert_int_equal(o->config.sets, tables[i].sets);
 	}
 	REFUSE("--pid: bad number '0': it is 1-4194304", "--pid=0");
 	REFUSE("--pid: bad number '4194305': ", "--pid=4194305");

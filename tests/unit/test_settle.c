@@ -41,7 +41,7 @@ static void test_defaults(void **state)
 	for (int from = 0; from < PLACES; from++)
 		for (int to = 0; to < PLACES; to++)
 			assert_int_equal(c->stage[from][to], NEVER);
-	assert_int_equal(c->set_bits, 13);
+	assert_int_equal(c->sets, 8192);
 	assert_int_equal(c->has_seq | c->pid | c->must_meet | c->n_netns | c->n_ifaces, 0);
 	assert_int_equal(c->host.n | c->src.n | c->dst.n, 0);
 	assert_int_equal(c->dport.used | c->sport.used | c->port.used, 0);

@@ -21,12 +21,17 @@ enum {
 
 static __attribute__((unused)) struct net host_net = { .ns.inum = HOST_NS }, pod_net = { .ns.inum = POD_NS };
 static struct device virtio;
-static __attribute__((unused)) struct net_device nic = { "eth0", 2, { &host_net }, { &virtio } };
-static __attribute__((unused)) struct net_device nic2 = { "eth1", 4, { &host_net }, { &virtio } };
-static __attribute__((unused)) struct net_device docker0 = { "docker0", 3, { &host_net }, { NULL } };
-static __attribute__((unused)) struct net_device vethc = { "vethc", 7, { &host_net }, { NULL } };
-static __attribute__((unused)) struct net_device pod_eth0 = { "eth0", 2, { &pod_net }, { NULL } };
-static __attribute__((unused)) struct net_device lo = { "lo", 1, { &host_net }, { NULL } };
+/* No device lies beneath it. */
+#define DEVICE(self, title, index, net, hardware) {					\
+	.name = title, .ifindex = index, .nd_net = { &(net) }, .dev = { hardware },	\
+	.adj_list.lower.next = &(self).adj_list.lower,					\
+}
+static __attribute__((unused)) struct net_device nic = DEVICE(nic, "eth0", 2, host_net, &virtio);
+static __attribute__((unused)) struct net_device nic2 = DEVICE(nic2, "eth1", 4, host_net, &virtio);
+static __attribute__((unused)) struct net_device docker0 = DEVICE(docker0, "docker0", 3, host_net, NULL);
+static __attribute__((unused)) struct net_device vethc = DEVICE(vethc, "vethc", 7, host_net, NULL);
+static __attribute__((unused)) struct net_device pod_eth0 = DEVICE(pod_eth0, "eth0", 2, pod_net, NULL);
+static __attribute__((unused)) struct net_device lo = DEVICE(lo, "lo", 1, host_net, NULL);
 static __attribute__((unused)) struct sock host_sock = { .__sk_common.skc_net = { &host_net }, .sk_lock.owned = 1 };
 static __attribute__((unused)) struct sock pod_sock = { .__sk_common.skc_net = { &pod_net }, .sk_lock.owned = 1 };
 
@@ -81,6 +86,8 @@ static inline void step_send_tcp(struct fake *f, struct sock *sk)
 	} else {
 		sk->__sk_common.skc_rcv_saddr = bpf_htonl(w.src);
 		sk->__sk_common.skc_daddr = bpf_htonl(w.dst);
+		sk->__sk_common.skc_num = w.sport;
+		sk->__sk_common.skc_dport = bpf_htons(w.dport);
 		hook___ip_queue_xmit(NULL, sk, &f->skb);
 	}
 	memcpy(fake_l3(f), header, wire_l3_header(&w));
@@ -120,7 +127,7 @@ static inline void step_queue(struct fake *f, struct net_device *dev)
 static inline void step_xmit(struct fake *f, struct net_device *dev)
 {
 	step(f, dev, fake_l3(f) - WIRE_MAC, WIRE_HEADROOM);
-	hook_net_dev_start_xmit(NULL, &f->skb);
+	hook_net_dev_start_xmit(NULL, &f->skb, dev);
 }
 
 static inline void step_netif_rx(struct fake *f, struct net_device *dev)

@@ -72,13 +72,13 @@ static __noinline enum parsed parse_at(struct packet *p, struct fake *f, enum l3
 	memset(p, 0xcc, sizeof(*p));
 	switch (at) {
 	case L3_AT_DATA:
-		return parse(p, &f->skb, L3_AT_DATA, protocol);
+		return parse(p, &f->skb, L3_AT_DATA, protocol, ANYBODYS);
 	case L3_AT_HEADER:
-		return parse(p, &f->skb, L3_AT_HEADER, protocol);
+		return parse(p, &f->skb, L3_AT_HEADER, protocol, ANYBODYS);
 	case L3_UNSENT:
-		return parse(p, &f->skb, L3_UNSENT, protocol);
+		return parse(p, &f->skb, L3_UNSENT, protocol, ANYBODYS);
 	case L3_MAY_BE_INNER:
-		return parse(p, &f->skb, L3_MAY_BE_INNER, protocol);
+		return parse(p, &f->skb, L3_MAY_BE_INNER, protocol, ANYBODYS);
 	}
 	return NOT_OURS;
 }

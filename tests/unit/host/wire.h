@@ -146,6 +146,7 @@ static inline void fake_write(struct fake *f, const struct wire *w)
 	u8 *at;
 
 	f->wire = *w;
+	f->skb.transport_header = WIRE_HEADROOM + wire_l3_header(w);
 	if (w->v6)
 		at = wire_ip6(fake_l3(f), w, w->proto, l4_len);
 	else
