@@ -98,11 +98,12 @@ $(B)/tests/traffic: tests/vm/traffic.c
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -static -o $@ $<
 
-bench: deps
+bench:
+	$(Q)tests/deps bench
 	$(Q)$(MAKE) --no-print-directory all bench-programs
 	$(Q)KERNEL=$(KERNEL) tests/bench/bench
 
-bench-programs: $(patsubst %,$(B)/bench/%,roundtrip floor floor.bpf.o programs) $(B)/tests/traffic
+bench-programs: $(patsubst %,$(B)/bench/%,roundtrip flows floor floor.bpf.o programs) $(B)/tests/traffic
 
 $(B)/bench/%.bpf.o: tests/bench/%.bpf.c include/hops.h
 	$(call say,CLANG)
