@@ -62,7 +62,7 @@ def goals(f):
     yield ("-u -d 53 -l socket=3ms: to udplatency in bpftrace, nothing matches",
            lambda: f.added("nosocket", "udp") / f.added("noudplatency", "udp"), 0.3, "×")
     yield ("from start to ready: to pkgtool in bpftrace",
-           lambda: f.one("ready", "none") / f.one("ready", "nopkgtool"), 1 / 20, "×")
+           lambda: f.one("ready", "match") / f.one("ready", "nopkgtool"), 1 / 20, "×")
     for key in ("oneline", "path", "json"):
         yield f"to print a packet ({key}), in user space", lambda k=key: f.one("printed", k), 30000, "ns"
     yield "resident, without the maps", lambda: f.one("memory", "slowpkt") / 1024, 12, "MB"
@@ -114,7 +114,7 @@ def print_trips(f):
 
 def print_rest(f):
     lines = [(f"start to ready, {what}", ("ready", key), "instructions", 1000) for what, key in
-             (("slowpkt", "none"), ("slowpkt -u -l socket=3ms", "socket"), ("pkgtool in bpftrace", "nopkgtool"),
+             (("slowpkt", "match"), ("slowpkt -u -l socket=3ms", "socket"), ("pkgtool in bpftrace", "nopkgtool"),
               ("udplatency in bpftrace", "noudplatency"))]
     lines += [(f"resident, {what}", ("memory", key), "KB", 1) for what, key in
               (("slowpkt", "slowpkt"), ("pkgtool in bpftrace", "pkgtool"))]
