@@ -86,7 +86,7 @@ demo: deps
 	$(Q)tests/vm/demo
 
 test: deps
-	$(Q)$(MAKE) --no-print-directory all check-programs
+	$(Q)$(MAKE) --no-print-directory all check-programs bench-programs
 	$(Q)tests/run $(TESTS)
 
 unit: $(TESTS)

@@ -15,6 +15,7 @@ from figures import MissingError, Figures
 
 TRIPS = [  # in the order of the table: key, what is attached
     ("nothing", "nothing attached"),
+    ("again", "nothing attached, again at the end"),
     ("floor", "empty programs on slowpkt's hooks, attached as slowpkt does"),
     ("kprobes", "empty kprobes at the same places"),
     ("none", "slowpkt -p 9999 -l 100ms: nothing matches"),
@@ -63,6 +64,10 @@ def goals(f):
            lambda: f.added("nosocket", "udp") / f.added("noudplatency", "udp"), 0.3, "×")
     yield ("from start to ready: to pkgtool in bpftrace",
            lambda: f.one("ready", "match") / f.one("ready", "nopkgtool"), 1 / 20, "×")
+    for proto in ("udp", "tcp"):
+        yield (f"the bench itself: nothing attached, {proto}, at the end to the beginning",
+               lambda p=proto: max(f.trip("again", p), f.trip("nothing", p)) / min(f.trip("again", p), f.trip("nothing", p)),
+               1.005, "×")
     for key in ("oneline", "path", "json"):
         yield f"to print a packet ({key}), in user space", lambda k=key: f.one("printed", k), 30000, "ns"
     yield "resident, without the maps", lambda: f.one("memory", "slowpkt") / 1024, 12, "MB"
