@@ -47,11 +47,12 @@ class Figures:
             base = "flows-nothing-1"
         return self.trip(key, proto) - self.trip(base, proto)
 
-    def ratio(self, key, proto):
-        return self.added(key, proto) / self.added("floor", proto)
-
-    def flat(self, key, base, proto):
-        return self.added(key, proto) / self.added(base, proto)
+    def ratio(self, key, proto, base="floor"):
+        """What it adds, to what another row adds."""
+        divisor = self.added(base, proto)
+        if divisor <= 0:
+            raise MissingError(f"{base}, {proto}, adds nothing to compare with")
+        return self.added(key, proto) / divisor
 
     def one(self, kind, key):
         try:

@@ -54,14 +54,14 @@ def goals(f):
     for proto in ("udp", "tcp"):
         yield f"nothing matches, {proto}: to the empty programs", lambda p=proto: f.ratio("none", p), 2.0, "×"
         yield (f"nothing matches, {proto}: to the empty kprobes",
-               lambda p=proto: f.added("none", p) / f.added("kprobes", p), 1.0, "×")
+               lambda p=proto: f.ratio("none", p, "kprobes"), 1.0, "×")
     for proto in ("udp", "tcp"):
         yield f"matches, not slow, {proto}: to the empty programs", lambda p=proto: f.ratio("match", p), 3.0, "×"
-    yield "a matched packet, tcp: to pkgtool in bpftrace", lambda: f.added("match", "tcp") / f.added("pkgtool", "tcp"), 1 / 12, "×"
+    yield "a matched packet, tcp: to pkgtool in bpftrace", lambda: f.ratio("match", "tcp", "pkgtool"), 1 / 12, "×"
     yield ("-u -l socket=3ms: to udplatency in bpftrace",
-           lambda: f.added("socket", "udp") / f.added("udplatency", "udp"), 0.3, "×")
+           lambda: f.ratio("socket", "udp", "udplatency"), 0.3, "×")
     yield ("-u -d 53 -l socket=3ms: to udplatency in bpftrace, nothing matches",
-           lambda: f.added("nosocket", "udp") / f.added("noudplatency", "udp"), 0.3, "×")
+           lambda: f.ratio("nosocket", "udp", "noudplatency"), 0.3, "×")
     yield ("from start to ready: to pkgtool in bpftrace",
            lambda: f.one("ready", "match") / f.one("ready", "nopkgtool"), 1 / 20, "×")
     for proto in ("udp", "tcp"):
@@ -78,7 +78,7 @@ def goals(f):
     for key, base, what in FLAT:
         for proto in ("udp", "tcp"):
             if proto == "udp" or not (key.startswith("flows") or key == "full"):
-                yield f"flat: {what}, {proto}", lambda k=key, b=base, p=proto: f.flat(k, b, p), TENTH, "×"
+                yield f"flat: {what}, {proto}", lambda k=key, b=base, p=proto: f.ratio(k, p, b), TENTH, "×"
 
 
 def judge(f):
