@@ -72,7 +72,7 @@ def goals(f):
            lambda: max(f.one("runs", "floor"), f.one("runs", "none")) / min(f.one("runs", "floor"), f.one("runs", "none")),
            1.01, "×")
     for key in ("oneline", "path", "json"):
-        yield f"to print a packet ({key}), in user space", lambda k=key: f.one("printed", k), 30000, "ns"
+        yield f"to print a packet ({key}), in user space", lambda k=key: f.one("printed", k), 30000, "instructions"
     yield "resident, without the maps", lambda: f.one("memory", "slowpkt") / 1024, 12, "MB"
     yield "the program's size", lambda: os.stat("build/slowpkt").st_size / 1e6, 2, "MB"
     for key, base, what in FLAT:
@@ -146,8 +146,8 @@ def print_rest(f):
 
 def print_goals(verdicts):
     for v in verdicts:
-        figure = "not measured" if v["figure"] is None else f"{v['figure']:.3g}" if v["figure"] < 1000 else short(v["figure"])
-        limit = f"{v['limit']:.3g}" if v["limit"] < 1000 else short(v["limit"])
+        figure = "not measured" if v["figure"] is None else f"{v['figure']:.4g}" if v["figure"] < 1000 else short(v["figure"])
+        limit = f"{v['limit']:.4g}" if v["limit"] < 1000 else short(v["limit"])
         print(f"{'met    ' if v['met'] else 'NOT MET'}  {v['goal']:74}{figure:>12} of {limit} {v['unit']}"
               + (f": {v['why']}" if "why" in v else ""))
     missed = sum(not v["met"] for v in verdicts)
