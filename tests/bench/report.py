@@ -22,6 +22,7 @@ TRIPS = [  # in the order of the table: key, what is attached
     ("netns", "slowpkt -N web -l 100ms: all matches, nothing is slow"),
     ("match", "slowpkt -p PORT -l 100ms: all matches, nothing is slow"),
     ("oneline", "slowpkt -p PORT -l 0 -1: all is printed into a pipe"),
+    ("oneline-way", "  of this without slowpkt's own process"),
     ("path", "slowpkt -p PORT -l 0: with its path"),
     ("json", "slowpkt -p PORT -l 0 -j: as JSON"),
     ("nosocket", "slowpkt -u -d 53 -l socket=3ms: nothing matches"),
@@ -30,6 +31,7 @@ TRIPS = [  # in the order of the table: key, what is attached
     ("udplatency", "udplatency in bpftrace: half matches, nothing is slow"),
     ("nopkgtool", "pkgtool in bpftrace: nothing matches"),
     ("pkgtool", "pkgtool in bpftrace: all TCP matches, and is printed"),
+    ("pkgtool-way", "  of this without bpftrace's own process"),
     ("tcprtt", "bcc's tcprtt (libbpf-tools): a histogram of the segments' RTT"),
     ("tcptop", "bcc's tcptop (libbpf-tools): bytes per connection"),
     ("nopwru", "pwru on the same functions: nothing matches"),
@@ -57,7 +59,9 @@ def goals(f):
                lambda p=proto: f.ratio("none", p, "kprobes"), 1.0, "×")
     for proto in ("udp", "tcp"):
         yield f"matches, not slow, {proto}: to the empty programs", lambda p=proto: f.ratio("match", p), 3.0, "×"
-    yield "a matched packet, tcp: to pkgtool in bpftrace", lambda: f.ratio("match", "tcp", "pkgtool"), 1 / 12, "×"
+    yield ("a matched packet, tcp: to pkgtool in bpftrace without its own process",
+           lambda: f.ratio("match", "tcp", "pkgtool-way"), 1 / 12, "×")
+    yield "a printed packet (-1), tcp: to pkgtool in bpftrace", lambda: f.ratio("oneline", "tcp", "pkgtool"), 1 / 12, "×"
     yield ("-u -l socket=3ms: to udplatency in bpftrace",
            lambda: f.ratio("socket", "udp", "udplatency"), 0.3, "×")
     yield ("-u -d 53 -l socket=3ms: to udplatency in bpftrace, nothing matches",

@@ -8,7 +8,8 @@
  * warm-up. Prints the nanoseconds of one round trip: the median of five parts, so
  * that what happens once a second does not decide. With the PIDs of processes that
  * still have work when the last message is back (they print what was traced) it is
- * the mean, and what they run until they are idle is added.
+ * the mean, and what they run until they are idle is added; a second number is what is
+ * left without all that they run: what tracing costs the packet's own way.
  *
  * Meant for a VM with one CPU and --icount, where a nanosecond is an instruction.
  */
@@ -201,7 +202,7 @@ int main(int argc, char **argv)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	int type, count, ready[2], fd;
-	uint64_t time;
+	uint64_t time, busy;
 	pid_t child;
 	char byte;
 
@@ -225,12 +226,15 @@ int main(int argc, char **argv)
 	go(fd, WARM_UP);
 	if (argc > 4) {
 		rest(argc - 4, argv + 4);
+		busy = run_time(argc - 4, argv + 4);
 		time = go(fd, count);
-		time = (time + rest(argc - 4, argv + 4)) / count;
+		busy = run_time(argc - 4, argv + 4) - busy;
+		printf("%llu %llu\n", (unsigned long long)(time + rest(argc - 4, argv + 4)) / count,
+		       (unsigned long long)(time - busy) / count);
 	} else {
 		time = median_of_parts(fd, count);
+		printf("%llu\n", (unsigned long long)time);
 	}
-	printf("%llu\n", (unsigned long long)time);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	return 0;
