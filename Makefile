@@ -5,6 +5,7 @@
 # make demo        shows it at work in a VM
 # make test        unit tests, and end-to-end tests in a VM
 # make unit        unit tests only
+# make bench       what slowpkt costs, measured in a VM (KERNEL=6.1)
 # make shell       a root shell in the VM (KERNEL=6.1)
 # make install     into $(DESTDIR)$(PREFIX)
 # V=1 shows the commands; VMLINUX_H=FILE builds against a full dump.
@@ -37,7 +38,7 @@ TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-6s %s\n' $(1) $@)
 
-.PHONY: all deps demo test unit check-programs shell install clean
+.PHONY: all deps demo test unit check-programs bench bench-programs shell install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -85,7 +86,7 @@ demo: deps
 	$(Q)tests/vm/demo
 
 test: deps
-	$(Q)$(MAKE) --no-print-directory all check-programs
+	$(Q)$(MAKE) --no-print-directory all check-programs bench-programs
 	$(Q)tests/run $(TESTS)
 
 unit: $(TESTS)
@@ -97,6 +98,21 @@ $(B)/tests/traffic: tests/vm/traffic.c
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -static -o $@ $<
 
+bench:
+	$(Q)tests/deps bench
+	$(Q)$(MAKE) --no-print-directory all bench-programs
+	$(Q)KERNEL=$(KERNEL) tests/bench/bench
+
+bench-programs: $(patsubst %,$(B)/bench/%,roundtrip flows floor floor.bpf.o programs) $(B)/tests/traffic
+
+$(B)/bench/%.bpf.o: tests/bench/%.bpf.c include/hops.h
+	$(call say,CLANG)
+	$(Q)mkdir -p $(@D) && $(CLANG) -g -O2 -target bpf -Wall -Werror -Iinclude -I/usr/include/$(shell uname -m)-linux-gnu -c -o $@ $<
+
+$(B)/bench/%: tests/bench/%.c $(B)/tests/modules.a
+	$(call say,CC)
+	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -static -o $@ $< $(B)/tests/modules.a $(LIBS)
+
 shell: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)tests/vm/vm shell -k $(KERNEL)
@@ -105,6 +121,6 @@ install: all
 	install -D -m 755 $(B)/slowpkt $(DESTDIR)$(PREFIX)/bin/slowpkt
 
 clean:
-	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/slowpkt* $(B)/vmlinux
+	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/bench $(B)/slowpkt* $(B)/vmlinux
 
 -include $(OBJS:.o=.d) $(BPF_OBJS:.o=.d) $(TESTS:=.d)

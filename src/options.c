@@ -82,7 +82,7 @@ static const struct argp_option table[] = {
 	{ "count", 'c', "N", 0, "end after N packets", 4 },
 	{ "duration", 'D', "TIME", 0, "end after this time (a bare number is seconds)", 4 },
 	{ "quiet", 'q', NULL, 0, "nothing but packets and errors", 4 },
-	{ "verbose", 'v', NULL, 0, "say how each hop is attached", 4 },
+	{ "verbose", 'v', NULL, 0, "say how each hop is attached, and at the end what it cost (to measure that costs, too)", 4 },
 
 	{ .doc = "Other:", .group = 5 },
 	{ "table", KEY_TABLE, "N", 0, "follow N packets at once, 1 KB each (default 32768)", 5 },

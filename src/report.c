@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <inttypes.h>
+#include <string.h>
 
+#include "clock.h"
+#include "cost.h"
 #include "hop.h"
 #include "report.h"
 
@@ -18,6 +21,27 @@ static void say_hits(FILE *out, const struct options *o, const struct tracer *t,
 				hop_infos[id].target, tracer__how(t, id), (uint64_t)c->hits[id]);
 }
 
+static void say_cost(FILE *out, const struct options *o, const struct tracer *t)
+{
+	struct cost cost, sum = { 0 };
+	int err;
+
+	for (int id = 0; id < HOP_IDS; id++) {
+		if (!(o->hops >> id & 1))
+			continue;
+		err = tracer__cost(t, id, &cost);
+		if (err) {
+			fprintf(out, "slowpkt: cost: not known, the kernel does not account for it: %s\n",
+				strerror(-err));
+			return;
+		}
+		cost__say_hop(out, hop_infos[id].shown, hop_infos[id].target, &cost);
+		sum.runs += cost.runs;
+		sum.ns += cost.ns;
+	}
+	cost__say_sum(out, &sum, clock__mono() - tracer__since(t));
+}
+
 void report__counts(FILE *out, const struct options *o, const struct tracer *t, uint64_t printed,
 		    uint64_t torn)
 {
@@ -33,8 +57,10 @@ void report__counts(FILE *out, const struct options *o, const struct tracer *t, 
 		     " lost=%" PRIu64 " evicted=%" PRIu64 " unparsed=%" PRIu64 " missed=%" PRIu64 " torn=%" PRIu64 "\n",
 		hits, (uint64_t)c.matched, (uint64_t)c.slow, printed, (uint64_t)c.lost,
 		(uint64_t)c.evicted, (uint64_t)c.unparsed, missed, (uint64_t)c.torn + torn);
-	if (o->verbose)
+	if (o->verbose) {
 		say_hits(out, o, t, &c);
+		say_cost(out, o, t);
+	}
 	tracer__say_unattached(t, out);
 	if (!c.matched)
 		fprintf(out, "slowpkt: nothing matched: %s\n", o->hint);

@@ -11,7 +11,8 @@
 void report__ready(FILE *out, const struct options *o);
 
 /*
- * The counts in one line, and a line for each hop that is not attached. torn: journeys
+ * The counts in one line, and a line for each hop that is not attached; if verbose,
+ * also each hop's hits and what they cost. torn: journeys
  * that the kernel side sent, but user space found to be no packet's.
  */
 void report__counts(FILE *out, const struct options *o, const struct tracer *t, uint64_t printed,

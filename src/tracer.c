@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -46,6 +47,8 @@ struct tracer {
 	uint64_t number;	/* the last pkt=N */
 	uint64_t swept;		/* journeys that the sweep found slow */
 	uint64_t missed, sure_since; /* see sweep__table() */
+	int account;		/* of the programs' cost, a descriptor; -errno: none is kept */
+	uint64_t since;		/* when the first program was attached */
 	tracer_sink sink;
 	void *context;
 };
@@ -242,6 +245,7 @@ static int load_and_attach(struct tracer *t)
 				return err;
 			continue;
 		}
+		t->since = clock__mono();
 		if (!attach_all(t))
 			return anything_attached(t) ? 0 : -ENOENT;
 		unload(t);
@@ -311,6 +315,7 @@ struct tracer *tracer__open(const struct options *o, tracer_sink sink, void *con
 		fprintf(stderr, "slowpkt: out of memory\n");
 		return NULL;
 	}
+	t->account = -ENODATA;
 	verbose = o->verbose;
 	libbpf_set_print(on_libbpf_message);
 	t->options = o;
@@ -321,6 +326,8 @@ struct tracer *tracer__open(const struct options *o, tracer_sink sink, void *con
 		fprintf(stderr, "slowpkt: cannot trace: %s\n", why);
 		goto fail;
 	}
+	if (o->verbose)
+		t->account = cost__account();
 	t->btf = btf__load_vmlinux_btf();
 	err = t->btf ? load_and_attach(t) : -errno;
 	if (!err)
@@ -343,6 +350,8 @@ void tracer__close(struct tracer *t)
 	ring_buffer__free(t->ring);
 	unload(t);
 	btf__free(t->btf);
+	if (t->account >= 0)
+		close(t->account);
 	free(t);
 }
 
@@ -434,6 +443,19 @@ const char *tracer__how(const struct tracer *t, enum hop_id id)
 	if (t->hop[id].rung == RUNG_BTF)
 		return btf[hop_infos[id].kind];
 	return hop_infos[id].kind == HOP_TP ? "raw_tp" : "kprobe";
+}
+
+int tracer__cost(const struct tracer *t, enum hop_id id, struct cost *cost)
+{
+	*cost = (struct cost){ 0 };
+	if (t->account < 0)
+		return t->account;
+	return t->hop[id].link ? cost__read(bpf_program__fd(t->hop[id].prog), cost) : 0;
+}
+
+uint64_t tracer__since(const struct tracer *t)
+{
+	return t->since;
 }
 
 void tracer__say_unattached(const struct tracer *t, FILE *out)

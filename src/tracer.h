@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "cost.h"
 #include "options.h"
 #include "print.h"
 
@@ -44,6 +45,15 @@ void tracer__counts(const struct tracer *t, struct counts *sum, uint64_t *missed
 
 /* How a hop is attached: "tp_btf", "fentry", "kprobe", …, or "not attached". */
 const char *tracer__how(const struct tracer *t, enum hop_id id);
+
+/*
+ * What the hop's program has cost since tracer__since(); nothing if it is not attached.
+ * Returns 0, or -errno where the kernel keeps no account; it is asked to with -v only.
+ */
+int tracer__cost(const struct tracer *t, enum hop_id id, struct cost *cost);
+
+/* When the first program was attached: CLOCK_MONOTONIC, ns. */
+uint64_t tracer__since(const struct tracer *t);
 
 /* A line for each wanted hop that is not attached. */
 void tracer__say_unattached(const struct tracer *t, FILE *out);
