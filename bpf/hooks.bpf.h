@@ -29,8 +29,7 @@ FN(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb) { return hop_queue_xmi
 FN(ip_build_and_send_pkt, struct sk_buff *skb, struct sock *sk, u32 saddr, u32 daddr)
 { return hop_build_and_send(sk, skb, saddr, daddr); }
 FN(ip6_xmit, struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6) { return hop_xmit6(sk, skb, fl6); }
-FN(ip_send_skb, struct net *net, struct sk_buff *skb)
-{ return hop_send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP)); }
+FN(ip_send_skb, struct net *net, struct sk_buff *skb) { return hop_send_headed4(skb, net); }
 FN(ip6_send_skb, struct sk_buff *skb) { return hop_send_headed6(skb); }
 FN(ip_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 { return hop_output(skb, HOP_IP_FINISH_OUTPUT2, PROTOCOL(ETH_P_IP)); }

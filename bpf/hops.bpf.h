@@ -232,7 +232,7 @@ static __always_inline int hop_xmit(struct sk_buff *skb, struct net_device *dev)
 
 /* A journey begins at a socket of this host, if the filters let the packet through. */
 static __always_inline void leave_socket(struct entry *e, const struct packet *p, enum parsed parsed,
-					 const enum hop_id id, u64 now, struct net *net, bool owner)
+					 enum hop_id id, u64 now, struct net *net, bool owner)
 {
 	if (!admit(e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
 		return;
@@ -310,15 +310,27 @@ static __always_inline int hop_send_tcp(struct entry *e, struct sock *sk, struct
 	return 0;
 }
 
+/* A segment of a connection: its header is whole and linear, as TCP has just made it. */
 static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 {
+	struct wire_tcp tcp;
 	struct packet p;
 	struct entry e;
 
 	if (!tcp_to_send(&e, sk, skb, HOP_IP_QUEUE_XMIT))
 		return 0;
+	if (READ(sk, sk_protocol) != IPPROTO_TCP ||
+	    bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data))) {
+		refuse(&e, REFUSED_TRANSPORT);
+		return 0;
+	}
 	set_v4(&p.tuple, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr));
-	return hop_send_tcp(&e, sk, skb, &p, HOP_IP_QUEUE_XMIT);
+	p.ip_id = 0;
+	p.fragment = false;
+	tell_tcp(&p, &tcp, READ(skb, len), 32);
+	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, bpf_ktime_get_ns(),
+		     READ(sk, __sk_common.skc_net.net), owns(sk));
+	return 0;
 }
 
 /* A SYN-ACK: its socket listens, so the addresses are arguments. */
@@ -348,24 +360,51 @@ static __always_inline int hop_xmit6(struct sock *sk, struct sk_buff *skb, struc
 	return hop_send_tcp(&e, sk, skb, &p, HOP_IP6_XMIT);
 }
 
-/* A datagram, or a TCP segment without a socket of its own (RST, TIME_WAIT), with its IP header. */
-static __always_inline int hop_send_headed(struct sk_buff *skb, struct net *net, const enum hop_id id,
-					   const __be16 protocol)
+/*
+ * A datagram, or a TCP segment without a socket of its own (RST, TIME_WAIT), with
+ * its IP header, whatever that looks like.
+ */
+static __noinline int send_headed(struct sk_buff *skb, struct net *net, u32 id, __be16 protocol)
 {
 	struct packet p;
 	struct entry e;
 	u32 parsed;
 
-	if (!entry_of(&e, skb, count_hit(id)))
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()))
 		return 0;
 	if (tracked(&e))
 		lose(&e);
-	if (!may_be_wanted(skb)) {
+	parsed = parse_unsent(&p, skb, protocol);
+	leave_socket(&e, &p, parsed, id, bpf_ktime_get_ns(), net,
+		     parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
+	return 0;
+}
+
+/* The same where it is a datagram of the usual form: all that is parsed lies where it is expected. */
+static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net)
+{
+	u32 cpu = count_hit(HOP_IP_SEND_SKB);
+	const void *l3 = READ(skb, head) + READ(skb, network_header);
+	struct wire_ip4 ip;
+	struct packet p;
+	struct entry e;
+	u32 len;
+
+	if (!entry_of(&e, skb, cpu))
+		return 0;
+	if (tracked(&e) || !cfg.ipv4 || !cfg.udp || READ(skb, data_len) ||
+	    bpf_probe_read_kernel(&ip, sizeof(ip), l3) || ip.ver_ihl != 0x45 || ip.protocol != IPPROTO_UDP)
+		return send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP));
+	if (!wanted_ports(bpf_ntohs(ip.l4.udp.source), bpf_ntohs(ip.l4.udp.dest))) {
 		refuse(&e, REFUSED_BEFORE_OUTPUT);
 		return 0;
 	}
-	parsed = parse_unsent(&p, skb, protocol);
-	leave_socket(&e, &p, parsed, id, bpf_ktime_get_ns(), net, parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
+	len = bpf_ntohs(ip.l4.udp.len);
+	set_v4(&p.tuple, ip.saddr, ip.daddr);
+	p.fragment = false;
+	p.ip_id = bpf_ntohs(ip.id);
+	tell_udp(&p, &ip.l4.udp, len, len);
+	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, bpf_ktime_get_ns(), net, true);
 	return 0;
 }
 
@@ -373,8 +412,8 @@ static __always_inline int hop_send_headed6(struct sk_buff *skb)
 {
 	struct sock *sk = READ(skb, sk);
 
-	return hop_send_headed(skb, READ(sk, __sk_common.skc_net.net), HOP_IP6_SEND_SKB,
-			       bpf_htons(ETH_P_IPV6));
+	count_hit(HOP_IP6_SEND_SKB);
+	return send_headed(skb, READ(sk, __sk_common.skc_net.net), HOP_IP6_SEND_SKB, bpf_htons(ETH_P_IPV6));
 }
 
 /*

@@ -195,12 +195,13 @@ static __always_inline bool is_slow_at(const struct record *r, enum place place,
 	return is_slow(r, now) || is_slow_stage(r, place, now);
 }
 
-static __noinline int arrive_anew(struct record *r, struct net_device *dev)
+/* The packet is at a device now: what a hop there will say. */
+static __always_inline void arrive(struct record *r, struct net_device *dev)
 {
 	struct net *net;
 
-	if (!r)
-		return 0;
+	if (r->last_dev == (u64)dev)
+		return;
 	net = READ(dev, nd_net.net);
 	r->last_dev = (u64)dev;
 	r->last_netns = READ(net, ns.inum);
@@ -208,14 +209,6 @@ static __noinline int arrive_anew(struct record *r, struct net_device *dev)
 	note_device(r->last_netns, r->last_ifindex, dev);
 	if (cfg.n_netns || cfg.n_ifaces)
 		r->met |= meets(r->last_netns, dev);
-	return 0;
-}
-
-/* The packet is at a device now: what a hop there will say. */
-static __always_inline void arrive(struct record *r, struct net_device *dev)
-{
-	if (r->last_dev != (u64)dev)
-		arrive_anew(r, dev);
 }
 
 /* The packet is at a socket of the netns, or in the netns it was in (0). */

@@ -21,16 +21,22 @@ static __always_inline bool seen_before(u64 *seen, u64 key)
 	return false;
 }
 
-static __always_inline void note_device(u32 netns, u32 ifindex, struct net_device *dev)
+static __noinline int store_device(u32 netns, u32 ifindex, struct net_device *dev)
 {
-	u64 *seen = &devs_seen[(ifindex ^ netns * 31) & (SEEN - 1)];
 	struct dev_key key = { .netns = netns, .ifindex = ifindex };
 	struct dev_name name;
 
-	if (seen_before(seen, (u64)netns << 32 | ifindex))
-		return;
 	bpf_core_read(name.name, sizeof(name.name), &dev->name);
 	bpf_map_update_elem(&dev_names, &key, &name, BPF_ANY);
+	return 0;
+}
+
+static __always_inline void note_device(u32 netns, u32 ifindex, struct net_device *dev)
+{
+	u64 *seen = &devs_seen[(ifindex ^ netns * 31) & (SEEN - 1)];
+
+	if (!seen_before(seen, (u64)netns << 32 | ifindex))
+		store_device(netns, ifindex, dev);
 }
 
 /* id: of the current task, as bpf_get_current_pid_tgid() returns it. */

@@ -135,16 +135,14 @@ static __always_inline void set_v6(struct tuple *t, const __be32 *src, const __b
 
 /*
  * l4_len: the transport header and what follows it, bytes; linear: as many of
- * them as lie in the linear part. The options stand in for a payload: their
- * timestamps tell a keepalive or a retransmission from the one before it.
+ * them as lie in the linear part, the header at least. The options stand in for a
+ * payload: their timestamps tell a keepalive or a retransmission from the one
+ * before it.
  */
-static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len,
-					     s32 linear)
+static __always_inline void tell_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len, s32 linear)
 {
 	u32 header = (tcp->doff >> 4) * 4;
 
-	if (linear < 20 || header < 20 || l4_len < header)
-		return UNPARSED;
 	p->tuple.proto = IPPROTO_TCP;
 	p->tuple.sport = bpf_ntohs(tcp->source);
 	p->tuple.dport = bpf_ntohs(tcp->dest);
@@ -155,7 +153,31 @@ static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire
 	p->len = l4_len - header;
 	p->has_payload = header >= 32 && linear >= 32;
 	p->payload = p->has_payload ? two_words(&tcp->options[1]) : 0;
+}
+
+static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len,
+					     s32 linear)
+{
+	u32 header = (tcp->doff >> 4) * 4;
+
+	if (linear < 20 || header < 20 || l4_len < header)
+		return UNPARSED;
+	tell_tcp(p, tcp, l4_len, linear);
 	return PARSED;
+}
+
+/* len: of the UDP packet; of it `here` bytes are in this skb, and in its linear part. */
+static __always_inline void tell_udp(struct packet *p, const struct wire_udp *udp, u32 len, s32 here)
+{
+	p->tuple.proto = IPPROTO_UDP;
+	p->tuple.sport = bpf_ntohs(udp->source);
+	p->tuple.dport = bpf_ntohs(udp->dest);
+	p->len = len - 8;
+	p->has_payload = here >= 16;
+	p->payload = p->has_payload ? two_words(udp->payload) : 0;
+	p->seq = p->ack = 0;
+	p->win = 0;
+	p->tcp_flags = 0;
 }
 
 /* linear: bytes of the UDP packet that lie in the linear part, header included. */
@@ -168,16 +190,8 @@ static __always_inline enum parsed parse_udp(struct packet *p, const struct wire
 		return UNPARSED;
 	if (len < 8)
 		len = l4_len;
-	p->tuple.proto = IPPROTO_UDP;
-	p->tuple.sport = bpf_ntohs(udp->source);
-	p->tuple.dport = bpf_ntohs(udp->dest);
-	p->len = len - 8;
 	/* a first fragment may end before they do */
-	p->has_payload = len >= 16 && l4_len >= 16 && linear >= 16;
-	p->payload = p->has_payload ? two_words(udp->payload) : 0;
-	p->seq = p->ack = 0;
-	p->win = 0;
-	p->tcp_flags = 0;
+	tell_udp(p, udp, len, len < 16 || l4_len < 16 ? 0 : linear);
 	return PARSED;
 }
 

@@ -142,7 +142,7 @@ static void test_release(void **state)
 	}
 }
 
-static void send_headed(struct fake *f)
+static void send_rst(struct fake *f)
 {
 	step(f, NULL, fake_l3(f), WIRE_HEADROOM);
 	f->skb.sk = &host_sock;
@@ -164,7 +164,7 @@ static void test_length_of_unsent(void **state)
 			struct fake *f = fill(0, wires[i]);
 
 			wire_be16(fake_l3(f) + (wires[i]->v6 ? 4 : 2), garbage[j]);
-			send_headed(f);
+			send_rst(f);
 			assert_non_null(record_of(f));
 			assert_int_equal(record_of(f)->len, wires[i]->len);
 			assert_int_equal(!!(record_of(f)->flags & RECORD_PAYLOAD), wires[i]->proto == WIRE_UDP);
@@ -183,7 +183,7 @@ static void test_length_of_unsent(void **state)
 static void send_step(struct fake *f, struct net_device *dev)
 {
 	(void)dev;
-	send_headed(f);
+	send_rst(f);
 }
 
 static void nic_step(struct fake *f, struct net_device *dev)
