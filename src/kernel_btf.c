@@ -43,7 +43,7 @@ int kernel_btf__check(const char *file, char *why, size_t size)
 	struct utsname u;
 	int err = 0;
 
-	if (!btf && (errno == ENOENT || errno == EACCES || errno == EISDIR)) {
+	if (!btf && (errno == ENOENT || errno == EACCES)) {
 		err = -errno;
 		snprintf(why, size, "--btf=%s: %s", file, strerror(errno));
 	} else if (!btf) {

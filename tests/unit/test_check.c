@@ -60,6 +60,8 @@ static void test_anything_to_tell_of_a_stage(void **state)
 	ACCEPT("-u", "-l", "socket=3ms");
 	assert_true(jobs__any(o, BIT(UDP_ENQUEUE) | BIT(UDP_READ)));
 	assert_false(jobs__any(o, BIT(UDP_ENQUEUE) | BIT(KFREE_SKB)));
+	/* a whole way is seen, but nobody asks for its total */
+	assert_false(jobs__any(o, BIT(NETIF_RECEIVE_SKB) | BIT(DEV_HARD_START_XMIT)));
 	ACCEPT("-l", "qdisc=3ms");
 	assert_true(jobs__any(o, BIT(DEV_QUEUE_XMIT) | BIT(DEV_HARD_START_XMIT)));
 	assert_false(jobs__any(o, BIT(IP_RCV) | BIT(TCP_V4_RCV)));

@@ -66,7 +66,7 @@ def a_kernel_without_btf_is_said():
 def a_file_without_the_kernels_btf_is_said():
     check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/nonexistent"], "--btf=/nonexistent", "No such file")
     check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/etc/passwd"], "--btf=/etc/passwd", "not BTF", "pahole")
-    check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/tmp"], "--btf=/tmp", "directory")
+    check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/tmp"], "--btf=/tmp", "not BTF")
     # another kernel's: half of its functions have other names
     with open("/sys/kernel/btf/vmlinux", "rb") as f:
         btf = f.read()
