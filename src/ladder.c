@@ -206,14 +206,17 @@ static struct bpf_link *attach(struct ladder *l, int id)
 static void attach_module(struct ladder *l, int id)
 {
 	struct hook *hook = &l->hook[id];
+	int err;
 
 	hook->module = module_of(id);
 	hook->link = attach(l, id);
-	hook->awaits_module = !hook->link && errno == ENOENT;
+	err = hook->link ? 0 : -errno;
+	/* without the module the function is not there; nor is it ever where there are no kprobes */
+	hook->awaits_module = err == -ENOENT && !hook->module && trial__has_kprobes();
 	if (hook->awaits_module)
 		snprintf(hook->why_not, sizeof(hook->why_not), "its module %s is not loaded", hop__module(id));
-	else if (!hook->link)
-		snprintf(hook->why_not, sizeof(hook->why_not), "kprobe: %s", trial__strerror(-errno));
+	else if (err)
+		snprintf(hook->why_not, sizeof(hook->why_not), "kprobe: %s", trial__strerror(err));
 }
 
 /* Why a hop has no rung before any was tried. */

@@ -50,7 +50,8 @@ static int on_libbpf_message(enum libbpf_print_level level, const char *format, 
 	va_copy(again, args);
 	if (level == LIBBPF_WARN) {
 		vsnprintf(last_warning, sizeof(last_warning), format, again);
-		sscanf(last_warning, "libbpf: prog '%63[^']': failed to ", refused);
+		/* the last one that it warns of is the one for which the load failed */
+		sscanf(last_warning, "libbpf: prog '%63[^']'", refused);
 	}
 	va_end(again);
 	return verbose ? vfprintf(stderr, format, args) : 0;

@@ -44,10 +44,18 @@ int trial__fentry(const struct btf *btf, const char *function)
 	return err;
 }
 
+/* perf's kind of event for them, which a kernel without them has not. */
+static const char kprobe_type[] = "/sys/bus/event_source/devices/kprobe/type";
+
+bool trial__has_kprobes(void)
+{
+	return !access(kprobe_type, F_OK);
+}
+
 int trial__kprobe(const char *function)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr), .config1 = (uint64_t)(uintptr_t)function };
-	FILE *f = fopen("/sys/bus/event_source/devices/kprobe/type", "re");
+	FILE *f = fopen(kprobe_type, "re");
 	int found;
 
 	if (!f)

@@ -3,6 +3,7 @@
 #ifndef SLOWPKT_TRIAL_H
 #define SLOWPKT_TRIAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct btf;
@@ -16,6 +17,9 @@ int trial__fentry(const struct btf *btf, const char *function);
 
 /* Sets a kprobe on a function, and takes it away again. Returns 0 or -errno. */
 int trial__kprobe(const char *function);
+
+/* Whether the kernel has kprobes at all. */
+bool trial__has_kprobes(void);
 
 /* Makes a BPF ring buffer, of the smallest size. Returns 0 or -errno. */
 int trial__ringbuf(void);

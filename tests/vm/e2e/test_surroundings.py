@@ -8,6 +8,7 @@ from .harness import View, quietly, test
 from .lab import KERNEL, WEB4
 from .proc import expect, expect_that, status_of
 from .test_attach import how_attached, without_btf
+from .test_check import check
 from .test_ends import drop_behind_delay
 from .test_tcp import Connection, check_connection, delays
 from .test_udp import read_slowly
@@ -87,6 +88,24 @@ def btf_from_a_file_gives_the_same_answers():
             quietly(lambda: check_connection(Connection(view, 4, 8200), 4))
         # with the drop reasons' names, which are in there too
         quietly(lambda: drop_behind_delay(view))
+
+
+@test
+def a_program_that_the_kernel_refuses_is_left_out():
+    """Types without a field that only the program at the read asks for: the kernel refuses that one."""
+    with open("/sys/kernel/btf/vmlinux", "rb") as f:
+        btf = f.read()
+    with open("/tmp/lacking.btf", "wb") as f:
+        f.write(btf.replace(b"\0users\0", b"\0uzers\0"))
+    status, _, table, err = check("--btf=/tmp/lacking.btf", under=WITHOUT_BTF)
+    expect("exit status", status, 1)
+    expect("stderr", err, "slowpkt: warning: this kernel refused probe_skb_consume_udp (Invalid argument); "
+                          "the hop is left out\n")
+    rows = [line.split(maxsplit=2) for line in table.splitlines()]
+    how = {row[1]: row[2] for row in rows if len(row) == 3}
+    expect("that hop, and two others", [how[name] for name in ("skb_consume_udp", "kfree_skb", "tcp_v4_rcv")],
+           ["not attached: refused: Invalid argument; no wait in a UDP socket is seen", "raw_tp", "kprobe"])
+    expect("the jobs", [row[2].split()[0] for row in rows if row[1:2] == ["job"]], ["NO", "ok"])
 
 
 @test
