@@ -154,6 +154,8 @@ static enum judgement judge_fentry(const struct btf *btf, char *why, size_t size
 		snprintf(why, size, "works");
 	else if (!btf)
 		snprintf(why, size, "it needs the kernel's own BTF: kprobes do its work, at twice the cost");
+	else if (err == -EPERM)
+		snprintf(why, size, "not permitted, though the capabilities are there: look for a seccomp filter or a security module");
 	else
 		snprintf(why, size, "%s (CONFIG_BPF_JIT, CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS): kprobes do its work, at twice the cost",
 			 trial__strerror(err));
@@ -217,4 +219,22 @@ void surroundings__judge(const struct options *o, const struct btf *btf, struct 
 	fentry->judgement = judge_fentry(btf, fentry->why, sizeof(fentry->why));
 	kprobe->name = "kprobes";
 	kprobe->judgement = judge_kprobe(kprobe->why, sizeof(kprobe->why));
+}
+
+bool surroundings__blame(const struct options *o, const struct btf *btf, char *why, size_t size)
+{
+	struct verdict verdicts[SURROUNDINGS];
+	const struct verdict *fentry = &verdicts[THINGS], *kprobe = fentry + 1;
+
+	surroundings__judge(o, btf, verdicts);
+	for (const struct verdict *v = verdicts; v < fentry; v++) {
+		if (v->judgement == FORBIDS) {
+			snprintf(why, size, "%s", v->why);
+			return true;
+		}
+	}
+	if (fentry->judgement == GOOD || kprobe->judgement == GOOD)
+		return false;
+	snprintf(why, size, "no function can be traced here: fentry: %s; kprobes: %s", fentry->why, kprobe->why);
+	return true;
 }

@@ -34,4 +34,10 @@ enum { SURROUNDINGS = 8 };
 /* Looks at everything. btf: the kernel's own, or NULL. */
 void surroundings__judge(const struct options *o, const struct btf *btf, struct verdict verdicts[SURROUNDINGS]);
 
+/*
+ * After all has failed: the cause and its remedy in why, if anything of all that is
+ * to blame. btf: the kernel's own, or NULL.
+ */
+bool surroundings__blame(const struct options *o, const struct btf *btf, char *why, size_t size);
+
 #endif

@@ -136,6 +136,8 @@ static int open_readers(struct tracer *t)
 	return t->names ? 0 : -errno;
 }
 
+enum { WHY_TEXT = 1024 };
+
 static void say_cannot(const char *why)
 {
 	fprintf(stderr, "slowpkt: cannot trace: %s\n", why);
@@ -143,9 +145,9 @@ static void say_cannot(const char *why)
 
 static void say_refused(const struct tracer *t, int err)
 {
-	char why[512];
+	char why[WHY_TEXT];
 
-	if (surroundings__forbid(t->options, why, sizeof(why))) {
+	if (surroundings__blame(t->options, t->options->btf ? NULL : t->btf, why, sizeof(why))) {
 		say_cannot(why);
 		return;
 	}
@@ -195,7 +197,7 @@ static void raise_memory_limit(void)
 static bool start(struct tracer *t)
 {
 	const struct options *o = t->options;
-	char why[512];
+	char why[WHY_TEXT];
 	int err;
 
 	raise_memory_limit();
