@@ -121,6 +121,6 @@ install: all
 	install -D -m 755 $(B)/slowpkt $(DESTDIR)$(PREFIX)/bin/slowpkt
 
 clean:
-	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/bench $(B)/slowpkt* $(B)/vmlinux
+	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/core $(B)/bench $(B)/slowpkt* $(B)/vmlinux
 
 -include $(OBJS:.o=.d) $(BPF_OBJS:.o=.d) $(TESTS:=.d)

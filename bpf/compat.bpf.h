@@ -6,13 +6,22 @@
 #include "read.bpf.h"
 
 /*
+ * CO-RE takes the running kernel's values, and no notice of ___ and what follows. A
+ * flavour, because a full dump of an older kernel's types does not have them.
+ */
+enum skb_drop_reason___ours {
+	SKB_DROP_REASON_NOT_SPECIFIED___ours = 2,
+	SKB_DROP_REASON_QUEUE_PURGE___ours = 3,
+};
+
+/*
  * The drop reason of skb:kfree_skb, 0 where the kernel gives none. The third
  * argument came with enum skb_drop_reason in 5.17 (c504e5c2f964, "net: skb:
  * introduce kfree_skb_reason()").
  */
 static __always_inline u32 drop_reason(const u64 *ctx)
 {
-	if (bpf_core_type_exists(enum skb_drop_reason))
+	if (bpf_core_type_exists(enum skb_drop_reason___ours))
 		return ctx[2];
 	return 0;
 }
@@ -24,12 +33,12 @@ static __always_inline u32 drop_reason(const u64 *ctx)
  */
 static __always_inline bool purged(u32 reason)
 {
-	if (!bpf_core_type_exists(enum skb_drop_reason))
+	if (!bpf_core_type_exists(enum skb_drop_reason___ours))
 		return false;
-	if (reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_NOT_SPECIFIED))
+	if (reason == bpf_core_enum_value(enum skb_drop_reason___ours, SKB_DROP_REASON_NOT_SPECIFIED___ours))
 		return true;
-	return bpf_core_enum_value_exists(enum skb_drop_reason, SKB_DROP_REASON_QUEUE_PURGE) &&
-	       reason == bpf_core_enum_value(enum skb_drop_reason, SKB_DROP_REASON_QUEUE_PURGE);
+	return bpf_core_enum_value_exists(enum skb_drop_reason___ours, SKB_DROP_REASON_QUEUE_PURGE___ours) &&
+	       reason == bpf_core_enum_value(enum skb_drop_reason___ours, SKB_DROP_REASON_QUEUE_PURGE___ours);
 }
 
 #endif

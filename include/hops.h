@@ -73,6 +73,9 @@ enum place {
 	HOP(GSO_SEGMENT, FEXIT, __skb_gso_segment, CUT, "__skb_gso_segment", NULL) \
 	HOP(KFREE_SKB, TP, kfree_skb, DROP, "kfree_skb", NULL)
 
+/* MODULE(id, module): where the function of a MODFN lives */
+#define HOP_MODULES(MODULE) MODULE(BR_HANDLE_FRAME_FINISH, "bridge")
+
 #define HOP_ID(id, kind, target, place, shown, article) HOP_##id,
 enum hop_id { HOPS(HOP_ID) HOP_IDS };
 #undef HOP_ID

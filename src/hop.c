@@ -13,3 +13,11 @@
 	},
 
 const struct hop_info hop_infos[HOP_IDS] = { HOPS(HOP_INFO) };
+
+const char *hop__module(enum hop_id id)
+{
+#define HOP_MODULE(id, module) [HOP_##id] = module,
+	static const char *const modules[HOP_IDS] = { HOP_MODULES(HOP_MODULE) };
+
+	return modules[id];
+}

@@ -23,4 +23,7 @@ struct hop_info {
 
 extern const struct hop_info hop_infos[HOP_IDS];
 
+/* The module in which the function of a HOP_MODFN lives; NULL for any other hop. */
+const char *hop__module(enum hop_id id);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "clock.h"
 #include "options.h"
 #include "report.h"
@@ -124,6 +125,10 @@ int main(int argc, char **argv)
 	int err;
 
 	options__parse(&options, argc, argv);
+	if (options.list_hooks)
+		return check__list(stdout);
+	if (options.check)
+		return check__run(&options, stdout);
 	catch_signals();
 	out.tracer = tracer__open(&options, print, &out);
 	if (!out.tracer)

@@ -22,7 +22,7 @@ enum {
 	SLIP_BELOW = 100000,		/* ns: nobody asks for bare numbers below it */
 };
 
-enum { KEY_SRC = 256, KEY_DST, KEY_PID, KEY_SEQ, KEY_TABLE, KEY_USAGE };
+enum { KEY_SRC = 256, KEY_DST, KEY_PID, KEY_SEQ, KEY_TABLE, KEY_ATTACH, KEY_BTF, KEY_CHECK, KEY_LIST, KEY_USAGE };
 
 #define A_PORT "a port is 0-65535, several are PORT,PORT or LO-HI"
 #define A_TIME "a time is a number and ns, us, ms or s, such as 1.5ms"
@@ -86,6 +86,12 @@ static const struct argp_option table[] = {
 
 	{ .doc = "Other:", .group = 5 },
 	{ "table", KEY_TABLE, "N", 0, "follow N packets at once, 1 KB each (default 32768)", 5 },
+	{ "check", KEY_CHECK, NULL, 0, "say what this kernel lets be attached and what is lost where it does not, and end", 5 },
+	{ "list-hooks", KEY_LIST, NULL, 0, "print the table of hops, and end; needs no root", 5 },
+	{ "attach", KEY_ATTACH, "WAY", 0,
+	  "attach hops in this way only, to look into one: btf, kprobe, or article (the article's "
+	  "function where slowpkt has a better one)", 5 },
+	{ "btf", KEY_BTF, "FILE", 0, "the kernel's types, for a kernel that has no BTF of its own", 5 },
 	/* argp moves help and version to the last group, which is -1 */
 	{ "help", 'h', NULL, 0, "this text", -1 },
 	{ "usage", KEY_USAGE, NULL, 0, "a short list of the options", -1 },
@@ -287,6 +293,21 @@ static int read_table(const char *value, struct config *config)
 	return 0;
 }
 
+static int read_attach(const char *value, struct options *o)
+{
+	static const char *const ways[] = {
+		[ATTACH_BTF] = "btf", [ATTACH_KPROBE] = "kprobe", [ATTACH_ARTICLE] = "article",
+	};
+
+	for (unsigned int i = ATTACH_BTF; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		if (!strcmp(value, ways[i])) {
+			o->attach = i;
+			return 0;
+		}
+	}
+	return cmdline__error("--attach: unknown way '%s': it is btf, kprobe or article", value);
+}
+
 static int read_filter(int key, char *value, struct config *config)
 {
 	uint64_t number;
@@ -353,6 +374,12 @@ static int read_flag(int key, struct cmdline *c)
 	case 'v':
 		c->o->verbose = true;
 		return 0;
+	case KEY_CHECK:
+		c->o->check = true;
+		return 0;
+	case KEY_LIST:
+		c->o->list_hooks = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -387,6 +414,11 @@ static error_t read_option(int key, char *value, struct argp_state *state)
 		return -read_duration(value, &c->o->duration);
 	case KEY_TABLE:
 		return -read_table(value, &c->o->config);
+	case KEY_ATTACH:
+		return -read_attach(value, c->o);
+	case KEY_BTF:
+		c->o->btf = value;
+		return 0;
 	}
 	rc = read_flag(key, c);
 	if (rc == ARGP_ERR_UNKNOWN)

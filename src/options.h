@@ -14,6 +14,14 @@
 
 enum { EXIT_BAD_USAGE = 64 };
 
+/* By which ways hops are attached: --attach. */
+enum attach_mode {
+	ATTACH_BEST,	/* the best that the kernel offers, hop by hop */
+	ATTACH_BTF,	/* tp_btf, fentry and fexit only */
+	ATTACH_KPROBE,	/* raw_tp and kprobe only */
+	ATTACH_ARTICLE,	/* the same, and on the article's function where it is another one */
+};
+
 struct options {
 	struct config config;	/* for the kernel side; the table's size included */
 	uint32_t hops;		/* mask of enum hop_id that the judged stages need */
@@ -21,6 +29,10 @@ struct options {
 	bool oneline, json, quiet, verbose;
 	uint64_t count;		/* stop after so many packets; 0: never */
 	uint64_t duration;	/* ns; 0: no end */
+	enum attach_mode attach;
+	const char *btf;	/* file with the kernel's types; NULL: it has them itself */
+	bool check;		/* only say what can be attached */
+	bool list_hooks;	/* only print the table of hops */
 	char what[1024];	/* in words what is judged and let through, for the ready line */
 	char hint[256];		/* what to try where nothing matched */
 };

@@ -119,7 +119,7 @@ static void settle_hops(struct cmdline *c)
 {
 	uint32_t places = 0;
 
-	if (!c->o->only_stages) {
+	if (!c->o->only_stages || c->o->check) {
 		c->o->hops = (1u << HOP_IDS) - 1;
 		return;
 	}
@@ -140,6 +140,14 @@ static void settle_hops(struct cmdline *c)
 
 _Static_assert(HOP_IDS < 32, "options.hops is a mask of 32 bits");
 
+static int settle_attach(const struct options *o)
+{
+	if (o->btf && o->attach == ATTACH_BTF)
+		return cmdline__error("--btf: with types from a file there are only raw_tp and kprobe: "
+				      "leave out --attach=btf");
+	return 0;
+}
+
 int cmdline__settle(struct cmdline *c)
 {
 	struct config *config = &c->o->config;
@@ -147,6 +155,8 @@ int cmdline__settle(struct cmdline *c)
 
 	if (!rc)
 		rc = settle_versions(c);
+	if (!rc)
+		rc = settle_attach(c->o);
 	if (rc)
 		return rc;
 	settle_thresholds(c);

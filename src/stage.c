@@ -121,6 +121,26 @@ uint32_t stage__places(enum stage stage)
 	}
 }
 
+uint32_t stage__into(enum place place)
+{
+	uint32_t stages = 0;
+
+	for (unsigned int i = 0; i < EDGE_COUNT; i++)
+		if (edges[i].to == place)
+			stages |= 1u << edges[i].stage;
+	return place == PLACE_DROP ? 1u << STAGE_DROP : stages;
+}
+
+uint32_t stage__out_of(enum place place)
+{
+	uint32_t stages = 0;
+
+	for (unsigned int i = 0; i < EDGE_COUNT; i++)
+		if (edges[i].from == place)
+			stages |= 1u << edges[i].stage;
+	return stages;
+}
+
 const char *stage__name(enum stage stage)
 {
 	return stage < STAGES ? names[stage] : "?";
@@ -154,5 +174,12 @@ char *stage__format(uint32_t mask, char buf[STAGE_TEXT])
 		n = snprintf(buf + used, STAGE_TEXT - used, "%s%s", used ? "+" : "", names[i]);
 		used += (size_t)n;
 	}
+	return buf;
+}
+
+char *stage__list(uint32_t mask, char between, char buf[STAGE_TEXT])
+{
+	for (char *p = strchr(stage__format(mask, buf), '+'); p; p = strchr(p, '+'))
+		*p = between;
 	return buf;
 }

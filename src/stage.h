@@ -36,6 +36,10 @@ uint32_t stage__between(enum place from, enum place to);
 /* The places (mask, 1 << enum place) whose hops are needed to judge a stage. */
 uint32_t stage__places(enum stage stage);
 
+/* The stages (mask) that end at a place, and those that begin there; 0: none. */
+uint32_t stage__into(enum place place);
+uint32_t stage__out_of(enum place place);
+
 /* A stage's name; the stage of a name, or -EINVAL. */
 const char *stage__name(enum stage stage);
 int stage__parse(const char *name);
@@ -43,5 +47,8 @@ int stage__parse(const char *name);
 enum { STAGE_TEXT = 64 };
 /* Writes the names of a mask, in the order of a packet's way, joined by '+'. Returns buf. */
 char *stage__format(uint32_t mask, char buf[STAGE_TEXT]);
+
+/* The same with another character between them, for stages that are not joined. */
+char *stage__list(uint32_t mask, char between, char buf[STAGE_TEXT]);
 
 #endif

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The kernel's symbols, for functions that the compiler renamed. */
+/* The functions of the running kernel, by /proc/kallsyms. */
 #ifndef SLOWPKT_SYMBOLS_H
 #define SLOWPKT_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { SYMBOL_TEXT = 128 };
+
+/* A function that is asked for, and what the kernel has of it. */
+struct symbol {
+	const char *function;
+	bool exact;		/* the function itself */
+	char copy[SYMBOL_TEXT];	/* one that the compiler made of it, with fewer arguments perhaps:
+				 * NAME.constprop.N or NAME.isra.N; "": none */
+};
+
+/* Where the running kernel lists its own. */
+#define KALLSYMS "/proc/kallsyms"
+
 /*
- * Finds the symbol to set a kprobe on for a function: its own name, or else, with
- * renamed, NAME.constprop.N or NAME.isra.N, which the compiler made of it and
- * whose arguments may be fewer; never NAME.part.N, which sees only some of the
- * calls. Returns 0, or -ENOENT, or another -errno if /proc/kallsyms cannot be read.
+ * Looks n functions up in a file such as KALLSYMS, in one pass. Never NAME.part.N,
+ * which sees only some of the calls. Returns 0 or -errno.
  */
-int symbols__find(const char *function, bool renamed, char *symbol, size_t size);
+int symbols__find(const char *path, struct symbol *symbols, size_t n);
+
+/*
+ * Counts in *found how many of *n names a file such as KALLSYMS has. Sorts them and
+ * leaves those that are there twice out. Returns 0 or -errno.
+ */
+int symbols__count(const char *path, const char **names, size_t *n, size_t *found);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -11,39 +12,26 @@
 
 #include "clock.h"
 #include "hop.h"
+#include "jobs.h"
+#include "kernel_btf.h"
+#include "ladder.h"
 #include "names.h"
 #include "surroundings.h"
 #include "sweep.h"
-#include "symbols.h"
 #include "tracer.h"
 
 #include "slowpkt.skel.h"
 
-/* How a hop is attached, best first. */
-enum rung {
-	RUNG_BTF,	/* tp_btf, fentry, fexit */
-	RUNG_PROBE,	/* raw_tp, kprobe */
-	RUNG_NONE,
-};
-
-struct attached {
-	enum rung rung;
-	char symbol[128];	/* what a kprobe is set on */
-	char name[64];		/* the program's */
-	struct bpf_program *prog;
-	struct bpf_link *link;
-};
-
 struct tracer {
 	const struct options *options;
 	struct config config;	/* the options', and what this kernel can see */
-	struct btf *btf;
+	struct btf *btf;	/* the types of the running kernel */
+	struct ladder *ladder;
 	struct slowpkt_bpf *skel;
 	struct ring_buffer *ring;
 	struct kernel_names *names;
 	struct set *sets;
 	size_t n_sets;
-	struct attached hop[HOP_IDS];
 	uint64_t number;	/* the last pkt=N */
 	uint64_t swept;		/* journeys that the sweep found slow */
 	uint64_t missed, sure_since; /* see sweep__table() */
@@ -66,94 +54,16 @@ static int on_libbpf_message(enum libbpf_print_level level, const char *format, 
 	va_copy(again, args);
 	if (level == LIBBPF_WARN) {
 		vsnprintf(last_warning, sizeof(last_warning), format, again);
-		if (strstr(last_warning, "failed to load:"))
-			sscanf(last_warning, "libbpf: prog '%63[^']'", refused);
+		/* the last one that it warns of is the one for which the load failed */
+		sscanf(last_warning, "libbpf: prog '%63[^']'", refused);
 	}
 	va_end(again);
 	return verbose ? vfprintf(stderr, format, args) : 0;
 }
 
-/* An fentry program may look at six arguments at the most on the kernels before 6.6. */
-enum { FENTRY_ARGS = 6 };
-
-static bool has_fentry(const struct btf *btf, const char *function)
-{
-	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
-	const struct btf_type *type = id > 0 ? btf__type_by_id(btf, id) : NULL;
-	const struct btf_type *proto = type ? btf__type_by_id(btf, type->type) : NULL;
-
-	return proto && btf_vlen(proto) <= FENTRY_ARGS;
-}
-
-static bool has_tp_btf(const struct btf *btf, const char *tracepoint)
-{
-	char name[128];
-
-	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
-	return btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) > 0;
-}
-
-static bool offers(const struct btf *btf, const struct hop_info *info)
-{
-	switch (info->kind) {
-	case HOP_TP:
-		return has_tp_btf(btf, info->target);
-	case HOP_FN:
-	case HOP_SKBFN:
-	case HOP_FEXIT:
-		return has_fentry(btf, info->target);
-	case HOP_MODFN:
-		break;
-	}
-	return false;
-}
-
-/* The rung after the one that did not do. */
-static void step_down(struct attached *a, const struct hop_info *info)
-{
-	bool skb_first = info->kind == HOP_SKBFN;
-
-	a->rung = a->rung == RUNG_BTF && info->kind != HOP_FEXIT ? RUNG_PROBE : RUNG_NONE;
-	if (a->rung != RUNG_PROBE || (info->kind != HOP_FN && !skb_first))
-		return;
-	if (symbols__find(info->target, skb_first, a->symbol, sizeof(a->symbol)) &&
-	    (!info->article || symbols__find(info->article, skb_first, a->symbol, sizeof(a->symbol))))
-		a->rung = RUNG_NONE;
-}
-
-static void choose_rungs(struct tracer *t)
-{
-	for (int id = 0; id < HOP_IDS; id++) {
-		struct attached *a = &t->hop[id];
-
-		if (!(t->options->hops >> id & 1)) {
-			a->rung = RUNG_NONE;
-			continue;
-		}
-		a->rung = RUNG_BTF;
-		if (!offers(t->btf, &hop_infos[id]))
-			step_down(a, &hop_infos[id]);
-		if (hop_infos[id].kind == HOP_MODFN)
-			snprintf(a->symbol, sizeof(a->symbol), "%s", hop_infos[id].target);
-	}
-}
-
-static void choose_program(struct tracer *t, int id)
-{
-	struct attached *a = &t->hop[id];
-
-	snprintf(a->name, sizeof(a->name), "%s_%s", a->rung == RUNG_BTF ? "btf" : "probe", hop_infos[id].target);
-	a->prog = bpf_object__find_program_by_name(t->skel->obj, a->name);
-	bpf_program__set_autoload(a->prog, true);
-}
-
 static void unload(struct tracer *t)
 {
-	for (int id = 0; id < HOP_IDS; id++) {
-		bpf_link__destroy(t->hop[id].link);
-		t->hop[id].link = NULL;
-		t->hop[id].prog = NULL;
-	}
+	ladder__detach(t->ladder);
 	slowpkt_bpf__destroy(t->skel);
 	t->skel = NULL;
 }
@@ -161,94 +71,33 @@ static void unload(struct tracer *t)
 /* Loads the chosen programs, and no others. Returns 0 or -errno. */
 static int load(struct tracer *t)
 {
-	struct bpf_program *prog;
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = t->options->btf);
 
-	t->skel = slowpkt_bpf__open();
+	t->skel = slowpkt_bpf__open_opts(&opts);
 	if (!t->skel)
 		return -errno;
-	bpf_object__for_each_program(prog, t->skel->obj)
-		bpf_program__set_autoload(prog, false);
-	for (int id = 0; id < HOP_IDS; id++) {
-		if (t->hop[id].rung == RUNG_NONE)
-			continue;
-		choose_program(t, id);
-	}
-	t->config.sees_cut = t->hop[HOP_GSO_SEGMENT].rung != RUNG_NONE;
+	ladder__choose_programs(t->ladder, t->skel->obj);
+	t->config.sees_cut = ladder__chosen(t->ladder) >> HOP_GSO_SEGMENT & 1;
 	memcpy((void *)&t->skel->rodata->cfg, &t->config, sizeof(t->config));
 	t->n_sets = t->config.sets;
 	bpf_map__set_max_entries(t->skel->maps.table, t->n_sets);
+	*refused = '\0';
 	return slowpkt_bpf__load(t->skel);
 }
 
-static struct bpf_link *attach(const struct attached *a, const struct hop_info *info)
-{
-	if (a->rung == RUNG_PROBE && info->kind != HOP_TP)
-		return bpf_program__attach_kprobe(a->prog, false, a->symbol);
-	return bpf_program__attach(a->prog);
-}
-
-/* Attaches what is loaded. Returns how many hops had to step down: to be loaded again. */
-static int attach_all(struct tracer *t)
-{
-	int down = 0;
-
-	for (int id = 0; id < HOP_IDS; id++) {
-		struct attached *a = &t->hop[id];
-
-		if (a->rung == RUNG_NONE || a->link)
-			continue;
-		a->link = attach(a, &hop_infos[id]);
-		/* a module's function is tried again by the sweep */
-		if (a->link || hop_infos[id].kind == HOP_MODFN)
-			continue;
-		step_down(a, &hop_infos[id]);
-		down++;
-	}
-	return down;
-}
-
-/* The hop whose program was refused goes a rung down. False: none was named. */
-static bool step_refused_down(struct tracer *t, int err)
-{
-	for (int id = 0; id < HOP_IDS; id++) {
-		struct attached *a = &t->hop[id];
-
-		if (a->rung == RUNG_NONE || strcmp(a->name, refused))
-			continue;
-		fprintf(stderr, "slowpkt: warning: this kernel refused %s (%s); %s\n", a->name, strerror(-err),
-			a->rung == RUNG_BTF ? "a kprobe costs more, and is skipped when nested" :
-			"the hop is left out");
-		step_down(a, &hop_infos[id]);
-		return true;
-	}
-	return false;
-}
-
-static bool anything_attached(const struct tracer *t)
-{
-	for (int id = 0; id < HOP_IDS; id++)
-		if (t->hop[id].link)
-			return true;
-	return false;
-}
-
+/* Loads and attaches, again and again until each hop has found its rung. Returns 0 or -errno. */
 static int load_and_attach(struct tracer *t)
 {
 	int err;
 
-	choose_rungs(t);
 	for (;;) {
 		err = load(t);
-		if (err) {
-			unload(t);
-			if (err == -EPERM || !step_refused_down(t, err))
-				return err;
-			continue;
-		}
 		t->since = clock__mono();
-		if (!attach_all(t))
-			return anything_attached(t) ? 0 : -ENOENT;
+		if (!err && !ladder__attach(t->ladder))
+			return 0;
 		unload(t);
+		if (err && (err == -EPERM || !ladder__refuse(t->ladder, refused, err)))
+			return err;
 	}
 }
 
@@ -292,12 +141,19 @@ static int open_readers(struct tracer *t)
 	return t->names ? 0 : -errno;
 }
 
-static void say_failure(int err)
-{
-	char why[512];
+enum { WHY_TEXT = 1024 };
 
-	if (surroundings__forbid(why, sizeof(why))) {
-		fprintf(stderr, "slowpkt: cannot trace: %s\n", why);
+static void say_cannot(const char *why)
+{
+	fprintf(stderr, "slowpkt: cannot trace: %s\n", why);
+}
+
+static void say_refused(const struct tracer *t, int err)
+{
+	char why[WHY_TEXT];
+
+	if (surroundings__blame(t->options, t->options->btf ? NULL : t->btf, why, sizeof(why))) {
+		say_cannot(why);
 		return;
 	}
 	last_warning[strcspn(last_warning, "\n")] = '\0';
@@ -305,11 +161,70 @@ static void say_failure(int err)
 		strerror(-err), *last_warning ? ": " : "", last_warning);
 }
 
+/* A line for each wanted hop that is not attached; with awaited also for those whose module may come. */
+static void say_missing(const struct tracer *t, FILE *out, bool awaited)
+{
+	uint32_t missing = t->options->hops & ~ladder__attached(t->ladder);
+
+	for (int id = 0; id < HOP_IDS; id++)
+		if (missing >> id & 1 && (awaited || !ladder__awaits_module(t->ladder, id)))
+			fprintf(out, "slowpkt: not attached: %s (%s): %s\n", hop_infos[id].shown,
+				hop_infos[id].target, ladder__why_not(t->ladder, id));
+}
+
+/* A hop that is missing is no reason to give up, as long as the others can tell anything of what is asked for. */
+static bool is_of_use(const struct tracer *t)
+{
+	bool any = jobs__any(t->options, ladder__attached(t->ladder));
+
+	if (t->options->check)	/* it says all that itself */
+		return true;
+	if (!t->options->quiet || !any)
+		say_missing(t, stderr, false);
+	if (any)
+		return true;
+	say_cannot("too few hops can be attached for what is asked; slowpkt --check tells what this kernel lacks");
+	return false;
+}
+
+/* BPF memory may count as locked memory: as much as may be had without asking. */
+static void raise_memory_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+/* Up to where packets are seen. Returns whether that was reached; else a message has said why not. */
+static bool start(struct tracer *t)
+{
+	const struct options *o = t->options;
+	char why[WHY_TEXT];
+	int err;
+
+	raise_memory_limit();
+	if (surroundings__forbid(o, why, sizeof(why))) {
+		say_cannot(why);
+		return false;
+	}
+	if (o->verbose)
+		t->account = cost__account();
+	t->btf = kernel_btf__load(o->btf);
+	t->ladder = t->btf ? ladder__new(o->hops, o->attach, o->btf ? NULL : t->btf) : NULL;
+	err = t->ladder ? load_and_attach(t) : -errno;
+	if (!err)
+		err = open_readers(t);
+	if (err)
+		say_refused(t, err);
+	return !err && is_of_use(t);
+}
+
 struct tracer *tracer__open(const struct options *o, tracer_sink sink, void *context)
 {
 	struct tracer *t = calloc(1, sizeof(*t));
-	char why[512];
-	int err;
 
 	if (!t) {
 		fprintf(stderr, "slowpkt: out of memory\n");
@@ -322,20 +237,8 @@ struct tracer *tracer__open(const struct options *o, tracer_sink sink, void *con
 	t->config = o->config;
 	t->sink = sink;
 	t->context = context;
-	if (surroundings__forbid(why, sizeof(why))) {
-		fprintf(stderr, "slowpkt: cannot trace: %s\n", why);
-		goto fail;
-	}
-	if (o->verbose)
-		t->account = cost__account();
-	t->btf = btf__load_vmlinux_btf();
-	err = t->btf ? load_and_attach(t) : -errno;
-	if (!err)
-		err = open_readers(t);
-	if (!err)
+	if (start(t))
 		return t;
-	say_failure(err);
-fail:
 	tracer__close(t);
 	return NULL;
 }
@@ -348,7 +251,9 @@ void tracer__close(struct tracer *t)
 		munmap(t->sets, t->n_sets * sizeof(struct set));
 	names__free(t->names);
 	ring_buffer__free(t->ring);
-	unload(t);
+	if (t->ladder)
+		unload(t);
+	ladder__free(t->ladder);
 	btf__free(t->btf);
 	if (t->account >= 0)
 		close(t->account);
@@ -367,37 +272,17 @@ void tracer__drain(struct tracer *t)
 	ring_buffer__consume(t->ring);
 }
 
-static uint64_t missed_runs(const struct bpf_program *prog)
-{
-	struct bpf_prog_info info = {};
-	__u32 size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
-		return 0;
-	return info.recursion_misses;
-}
-
-/* Runs that the kernel skipped of the programs that tell that a packet has left a queue. */
-static uint64_t missed_leaving(const struct tracer *t)
-{
-	static const enum hop_id leaving[] = {
-		HOP_UDP_READ, HOP_KFREE_SKB, HOP_DEV_HARD_START_XMIT, HOP_GSO_SEGMENT,
-	};
-	uint64_t missed = 0;
-
-	for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++)
-		if (t->hop[leaving[i]].link)
-			missed += missed_runs(t->hop[leaving[i]].prog);
-	return missed;
-}
+/* The programs that tell that a packet has left a queue. */
+static const uint32_t leaving = 1u << HOP_UDP_READ | 1u << HOP_KFREE_SKB | 1u << HOP_DEV_HARD_START_XMIT |
+				1u << HOP_GSO_SEGMENT;
 
 void tracer__sweep(struct tracer *t)
 {
-	uint64_t now = clock__mono(), missed = missed_leaving(t);
+	uint64_t now = clock__mono(), missed = ladder__missed(t->ladder, leaving);
 	uint64_t before;
 
 	libbpf_set_print(NULL);	/* that a module is still not there is no news */
-	attach_all(t);
+	ladder__follow_modules(t->ladder);
 	libbpf_set_print(on_libbpf_message);
 	/* so that a name that has changed is stored again at the next hop */
 	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
@@ -427,22 +312,27 @@ void tracer__counts(const struct tracer *t, struct counts *sum, uint64_t *missed
 		sum->torn += cpu[i].torn;
 	}
 	sum->slow += t->swept;
-	*missed = 0;
-	for (int id = 0; id < HOP_IDS; id++)
-		if (t->hop[id].link)
-			*missed += missed_runs(t->hop[id].prog);
+	*missed = ladder__missed(t->ladder, t->options->hops);
+}
+
+uint32_t tracer__attached(const struct tracer *t)
+{
+	return ladder__attached(t->ladder);
 }
 
 const char *tracer__how(const struct tracer *t, enum hop_id id)
 {
-	static const char *const btf[] = { [HOP_TP] = "tp_btf", [HOP_FN] = "fentry", [HOP_SKBFN] = "fentry",
-					    [HOP_FEXIT] = "fexit" };
+	return ladder__how(t->ladder, id);
+}
 
-	if (!t->hop[id].link)
-		return "not attached";
-	if (t->hop[id].rung == RUNG_BTF)
-		return btf[hop_infos[id].kind];
-	return hop_infos[id].kind == HOP_TP ? "raw_tp" : "kprobe";
+bool tracer__awaits_module(const struct tracer *t, enum hop_id id)
+{
+	return ladder__awaits_module(t->ladder, id);
+}
+
+const char *tracer__why_not(const struct tracer *t, enum hop_id id)
+{
+	return ladder__why_not(t->ladder, id);
 }
 
 int tracer__cost(const struct tracer *t, enum hop_id id, struct cost *cost)
@@ -450,7 +340,7 @@ int tracer__cost(const struct tracer *t, enum hop_id id, struct cost *cost)
 	*cost = (struct cost){ 0 };
 	if (t->account < 0)
 		return t->account;
-	return t->hop[id].link ? cost__read(bpf_program__fd(t->hop[id].prog), cost) : 0;
+	return ladder__cost(t->ladder, id, cost);
 }
 
 uint64_t tracer__since(const struct tracer *t)
@@ -460,15 +350,7 @@ uint64_t tracer__since(const struct tracer *t)
 
 void tracer__say_unattached(const struct tracer *t, FILE *out)
 {
-	for (int id = 0; id < HOP_IDS; id++) {
-		const struct hop_info *info = &hop_infos[id];
-
-		if (!(t->options->hops >> id & 1) || t->hop[id].link)
-			continue;
-		fprintf(out, "slowpkt: not attached: %s (%s): %s\n", info->shown, info->target,
-			info->kind == HOP_MODFN ? "its module is not loaded" :
-			"this kernel has no such function, or does not let it be traced");
-	}
+	say_missing(t, out, true);
 }
 
 const struct names *tracer__names(const struct tracer *t)

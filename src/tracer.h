@@ -19,7 +19,8 @@ typedef void (*tracer_sink)(void *context, const struct record *record, uint64_t
 
 /*
  * Loads the programs and attaches every hop that the options want, each in the
- * best way that this kernel offers. A hop that cannot be attached is left out.
+ * best way that this kernel offers, or as --attach asks. A hop that cannot be
+ * attached is left out, and the rest must still be of use (not with --check).
  * Returns NULL after a message on stderr. Ended by tracer__close().
  */
 struct tracer *tracer__open(const struct options *o, tracer_sink sink, void *context);
@@ -43,7 +44,10 @@ void tracer__sweep(struct tracer *t);
 /* Everything counted so far, all CPUs together. *missed: program runs that the kernel skipped. */
 void tracer__counts(const struct tracer *t, struct counts *sum, uint64_t *missed);
 
-/* How a hop is attached: "tp_btf", "fentry", "kprobe", …, or "not attached". */
+/* The hops (mask of enum hop_id) that are attached. */
+uint32_t tracer__attached(const struct tracer *t);
+
+/* How a hop is attached: "tp_btf", "fentry", "kprobe", "kprobe on NAME", …, or "not attached". */
 const char *tracer__how(const struct tracer *t, enum hop_id id);
 
 /*
@@ -54,6 +58,12 @@ int tracer__cost(const struct tracer *t, enum hop_id id, struct cost *cost);
 
 /* When the first program was attached: CLOCK_MONOTONIC, ns. */
 uint64_t tracer__since(const struct tracer *t);
+
+/* Whether a hop is not attached only because its module is not loaded. */
+bool tracer__awaits_module(const struct tracer *t, enum hop_id id);
+
+/* Why a hop is not attached, with neither capital nor full stop. */
+const char *tracer__why_not(const struct tracer *t, enum hop_id id);
 
 /* A line for each wanted hop that is not attached. */
 void tracer__say_unattached(const struct tracer *t, FILE *out);

@@ -43,15 +43,19 @@ enum {
 	BPF_F_MMAPABLE = 1024,
 };
 
+enum {
+	IPPROTO_TCP = 6,
+	IPPROTO_UDP = 17,
+};
+
+enum {
+	TCP_LISTEN = 10,
+	TCP_NEW_SYN_RECV = 12,
+};
+
 #ifndef BPF_NO_PRESERVE_ACCESS_INDEX
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 #endif
-
-/* its values are asked for by name: CO-RE takes the running kernel's */
-enum skb_drop_reason {
-	SKB_DROP_REASON_NOT_SPECIFIED = 2,
-	SKB_DROP_REASON_QUEUE_PURGE = 3,
-};
 
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;

@@ -51,16 +51,16 @@ static void test_drop(void **state)
 static void test_unread(void **state)
 {
 	static const struct { u64 reason; bool no_reasons, no_purge; enum record_end end; } cases[] = {
-		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED, false, false, END_UNREAD },
-		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED, false, true, END_UNREAD },
-		{ HOST_SKB_DROP_REASON_QUEUE_PURGE, false, false, END_UNREAD },
-		{ HOST_SKB_DROP_REASON_QUEUE_PURGE, false, true, END_DROPPED },	/* another reason there */
+		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED___ours, false, false, END_UNREAD },
+		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED___ours, false, true, END_UNREAD },
+		{ HOST_SKB_DROP_REASON_QUEUE_PURGE___ours, false, false, END_UNREAD },
+		{ HOST_SKB_DROP_REASON_QUEUE_PURGE___ours, false, true, END_DROPPED },	/* another reason there */
 		{ 6, false, false, END_DROPPED },
-		{ SKB_DROP_REASON_NOT_SPECIFIED, false, false, END_DROPPED },	/* that number moved */
+		{ SKB_DROP_REASON_NOT_SPECIFIED___ours, false, false, END_DROPPED },	/* that number moved */
 		{ 0, false, false, END_DROPPED },
 		{ 0, false, true, END_DROPPED },
-		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED, true, true, END_DROPPED },
-		{ HOST_SKB_DROP_REASON_QUEUE_PURGE, true, true, END_DROPPED },
+		{ HOST_SKB_DROP_REASON_NOT_SPECIFIED___ours, true, true, END_DROPPED },
+		{ HOST_SKB_DROP_REASON_QUEUE_PURGE___ours, true, true, END_DROPPED },
 	};
 	const struct record *r;
 
@@ -83,7 +83,7 @@ static void test_unread(void **state)
 	host.no_reasons = host.no_purge = false;
 	step_receive(fill(0, &udp4), &nic);
 	rest(35 * MS);
-	step_drop(&pool[0], HOST_SKB_DROP_REASON_NOT_SPECIFIED);
+	step_drop(&pool[0], HOST_SKB_DROP_REASON_NOT_SPECIFIED___ours);
 	only_event(LEN(cases), END_DROPPED);
 }
 
@@ -142,7 +142,7 @@ static void test_stage_drop(void **state)
 	cfg.stage[PLACE_ENQUEUE][PLACE_DROP] = 10 * MS;
 	receive_local(f, &nic);
 	rest(10 * MS);
-	step_drop(f, HOST_SKB_DROP_REASON_QUEUE_PURGE);
+	step_drop(f, HOST_SKB_DROP_REASON_QUEUE_PURGE___ours);
 	only_event(0, END_UNREAD);
 }
 

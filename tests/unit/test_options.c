@@ -361,6 +361,31 @@ static void test_bad_stage(void **state)
 	REFUSE("-l tcplock: only TCP has this stage: leave out -u", "-u", "-l", "tcplock=3ms");
 }
 
+static void test_ways_to_attach(void **state)
+{
+	(void)state;
+	ACCEPT_QUIETLY("-p", "80");
+	assert_int_equal(o->attach, ATTACH_BEST);
+	assert_null(o->btf);
+	assert_false(o->check || o->list_hooks);
+	ACCEPT_QUIETLY("--attach=btf");
+	assert_int_equal(o->attach, ATTACH_BTF);
+	ACCEPT_QUIETLY("--attach", "kprobe");
+	assert_int_equal(o->attach, ATTACH_KPROBE);
+	ACCEPT_QUIETLY("--attach=article", "--btf=/some/file");
+	assert_int_equal(o->attach, ATTACH_ARTICLE);
+	assert_string_equal(o->btf, "/some/file");
+	ACCEPT_QUIETLY("--list-hooks");
+	assert_true(o->list_hooks);
+	/* it is the whole table that is checked */
+	ACCEPT_QUIETLY("--check", "-u", "-l", "socket=3ms");
+	assert_true(o->check);
+	assert_int_equal(o->hops, ALL_HOPS);
+	REFUSE("--attach: unknown way 'fentry': it is btf, kprobe or article", "--attach=fentry");
+	REFUSE("--attach: unknown way '': ", "--attach=");
+	REFUSE("--btf: with types from a file there are only raw_tp and kprobe", "--btf=x", "--attach=btf");
+}
+
 static void test_help(void **state)
 {
 	static const char *const options[] = {
@@ -368,6 +393,7 @@ static void test_help(void **state)
 		"-N, --netns=", "-i, --interface=", "-t, --tcp", "-u, --udp", "-4, --ipv4",
 		"-6, --ipv6", "--pid=", "--seq=", "-l, --latency=", "-1, --oneline", "-j, --json",
 		"-c, --count=", "-D, --duration=", "-q, --quiet", "-v, --verbose", "--table=",
+		"--check", "--list-hooks", "--attach=", "--btf=",
 		"-h, --help", "--usage", "-V, --version", "Examples:", "slowpkt -u -l socket=3ms",
 	};
 	char help[OUTPUT_MAX];
@@ -428,7 +454,8 @@ int main(void)
 		cmocka_unit_test(test_netns_name), cmocka_unit_test(test_interface),
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_duration), cmocka_unit_test(test_total),
-		cmocka_unit_test(test_bad_stage), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_bad_stage), cmocka_unit_test(test_ways_to_attach),
+		cmocka_unit_test(test_help),
 		cmocka_unit_test(test_version), cmocka_unit_test(test_bad_usage),
 	};
 

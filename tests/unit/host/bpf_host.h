@@ -64,8 +64,8 @@ static struct host {
 
 /* Numbers of drop reasons on the host, which are not those of vmlinux.h. */
 enum {
-	HOST_SKB_DROP_REASON_NOT_SPECIFIED = 102,
-	HOST_SKB_DROP_REASON_QUEUE_PURGE = 177,
+	HOST_SKB_DROP_REASON_NOT_SPECIFIED___ours = 102,
+	HOST_SKB_DROP_REASON_QUEUE_PURGE___ours = 177,
 };
 
 /* bpf/read.bpf.h and libbpf's headers */
@@ -125,7 +125,7 @@ static inline int bpf_get_current_comm(char *buf, u32 size)
 
 static inline bool host_has(const char *value)
 {
-	return !host.no_reasons && !(host.no_purge && !strcmp(value, "SKB_DROP_REASON_QUEUE_PURGE"));
+	return !host.no_reasons && !(host.no_purge && !strcmp(value, "SKB_DROP_REASON_QUEUE_PURGE___ours"));
 }
 
 static inline bool host_has_field(const char *field)

@@ -20,6 +20,8 @@ TRACERS = {
     "slow": ["-j", "-l", "15ms"],
     "socket": ["-j", "-v", "-u", "-l", "socket=15ms"],
     "every": ["-j", "-l", "0"],
+    "kprobe": ["-j", "-v", "-l", "15ms", "--attach=kprobe"],
+    "article": ["-j", "-v", "-l", "15ms", "--attach=article"],
 }
 LIMIT = 240  # seconds for one test
 

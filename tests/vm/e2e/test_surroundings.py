@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Surroundings in which nothing can be traced, each told apart. The last tests: lockdown stays."""
 import os
+import shutil
 import subprocess
 
-from .harness import test
+from .harness import View, quietly, test
+from .lab import KERNEL, WEB4
 from .proc import expect, expect_that, status_of
-from .tool import SLOWPKT
+from .test_attach import how_attached, without_btf
+from .test_check import check
+from .test_ends import drop_behind_delay
+from .test_tcp import Connection, check_connection, delays
+from .test_udp import read_slowly
+from .tool import SLOWPKT, Slowpkt
 
 LOCKDOWN = "/sys/kernel/security/lockdown"
 
@@ -37,16 +44,68 @@ def a_capability_that_is_missing_is_named():
 
 @test
 def bpf_and_perfmon_are_enough():
-    few = "-all,+bpf,+perfmon,+setpcap"
-    status, _, err = status_of(["setpriv", f"--bounding-set={few}", "--inh-caps=-all", SLOWPKT, "-D", "100ms"])
+    few = ["setpriv", "--bounding-set=-all,+bpf,+perfmon,+setpcap", "--inh-caps=-all", SLOWPKT, "-D", "100ms"]
+    if KERNEL < (5, 11):  # BPF memory is locked memory there
+        check_refused(["prlimit", "--memlock=65536:65536", *few], "locked memory", "64 KB", "ulimit -l unlimited",
+                      "CAP_SYS_RESOURCE")
+        # what the hard limit allows, it takes itself
+        few = ["prlimit", "--memlock=65536:unlimited", *few]
+    status, _, err = status_of(few)
     expect(f"exit status, with {err!r}", status, 0)
     expect_that("it traced", "slowpkt: tracing" in err, err)
 
 
+WITHOUT_BTF = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"]
+
+
 @test
 def a_kernel_without_btf_is_said():
-    check_refused(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs none /sys/kernel/btf && exec {SLOWPKT}"],
-                  "BTF", "CONFIG_DEBUG_INFO_BTF")
+    check_refused([*WITHOUT_BTF, SLOWPKT], "BTF", "CONFIG_DEBUG_INFO_BTF", "--btf=FILE")
+
+
+@test
+def a_file_without_the_kernels_btf_is_said():
+    check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/nonexistent"], "--btf=/nonexistent", "No such file")
+    check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/etc/passwd"], "--btf=/etc/passwd", "not BTF", "pahole")
+    check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/tmp"], "--btf=/tmp", "not BTF")
+    # another kernel's: half of its functions have other names
+    with open("/sys/kernel/btf/vmlinux", "rb") as f:
+        btf = f.read()
+    with open("/tmp/other.btf", "wb") as f:
+        f.write(btf.replace(b"\0tcp_", b"\0pct_").replace(b"\0__", b"\0_x"))
+    check_refused([*WITHOUT_BTF, SLOWPKT, "--btf=/tmp/other.btf"], "--btf=/tmp/other.btf", "another kernel's",
+                  os.uname().release)
+
+
+@test
+def btf_from_a_file_gives_the_same_answers():
+    shutil.copy("/sys/kernel/btf/vmlinux", "/tmp/btf")
+    with Slowpkt("-j", "-v", "-l", "15ms", "--btf=/tmp/btf", under=WITHOUT_BTF) as tool:
+        view = View(tool)
+        expect("how each hop is attached", how_attached(view), without_btf())
+        quietly(lambda: read_slowly((view,), WEB4, 6200))
+        with delays():
+            quietly(lambda: check_connection(Connection(view, 4, 8200), 4))
+        # with the drop reasons' names, which are in there too
+        quietly(lambda: drop_behind_delay(view))
+
+
+@test
+def a_program_that_the_kernel_refuses_is_left_out():
+    """Types without a field that only the program at the read asks for: the kernel refuses that one."""
+    with open("/sys/kernel/btf/vmlinux", "rb") as f:
+        btf = f.read()
+    with open("/tmp/lacking.btf", "wb") as f:
+        f.write(btf.replace(b"\0users\0", b"\0uzers\0"))
+    status, _, table, err = check("--btf=/tmp/lacking.btf", under=WITHOUT_BTF)
+    expect("exit status", status, 1)
+    expect("stderr", err, "slowpkt: warning: this kernel refused probe_skb_consume_udp (Invalid argument); "
+                          "the hop is left out\n")
+    rows = [line.split(maxsplit=2) for line in table.splitlines()]
+    how = {row[1]: row[2] for row in rows if len(row) == 3}
+    expect("that hop, and two others", [how[name] for name in ("skb_consume_udp", "kfree_skb", "tcp_v4_rcv")],
+           ["not attached: refused: Invalid argument; no wait in a UDP socket is seen", "raw_tp", "kprobe"])
+    expect("the jobs", [row[2].split()[0] for row in rows if row[1:2] == ["job"]], ["NO", "ok"])
 
 
 @test

@@ -80,12 +80,13 @@ def parse(line):
 class Slowpkt(Process):
     """
     A running slowpkt. begin() starts it, await_ready() waits until it traces,
-    stop() ends it and leaves its counts; as a context all of this.
+    stop() ends it and leaves its counts; as a context all of this. under: a command
+    that starts it in other surroundings, by exec.
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args, under=()):
         self.args = list(map(str, args))
-        super().__init__([SLOWPKT, *self.args])
+        super().__init__([*under, SLOWPKT, *self.args])
         self.status = None
         self._parsed = []
 
