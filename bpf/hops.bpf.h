@@ -319,9 +319,12 @@ static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 
 	if (!tcp_to_send(&e, sk, skb, HOP_IP_QUEUE_XMIT))
 		return 0;
-	if (READ(sk, sk_protocol) != IPPROTO_TCP ||
-	    bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data))) {
-		refuse(&e, REFUSED_TRANSPORT);
+	if (READ(sk, sk_protocol) != IPPROTO_TCP) {
+		leave_alone(&e, ANEW, NOT_OURS);
+		return 0;
+	}
+	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)) || tcp.doff < 5 << 4) {
+		leave_alone(&e, ANEW, UNPARSED);
 		return 0;
 	}
 	set_v4(&p.tuple, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr));

@@ -21,15 +21,21 @@ enum {
 
 _Static_assert(PLACES <= 16, "a place must fit into four bits");
 
-/* Begins a journey if the filters let the packet through. Returns whether they do. */
-static __always_inline bool admit(struct entry *e, const struct packet *p, u64 now, u32 how, enum parsed parsed)
+/* A packet that is not ours, or of which nothing is known. */
+static __always_inline void leave_alone(struct entry *e, u32 how, enum parsed parsed)
 {
 	/* once a packet, not at each hop */
 	if (parsed == UNPARSED && (how & ANEW || *e->refused != e->skb + REFUSED_TRANSPORT))
 		my_counts()->unparsed++;
+	/* it may end unseen, or be readable at the next hop: not to be trusted */
+	refuse(e, REFUSED_TRANSPORT);
+}
+
+/* Begins a journey if the filters let the packet through. Returns whether they do. */
+static __always_inline bool admit(struct entry *e, const struct packet *p, u64 now, u32 how, enum parsed parsed)
+{
 	if (parsed == UNPARSED || parsed == NOT_OURS) {
-		/* it may end unseen, or be readable at the next hop: not to be trusted */
-		refuse(e, REFUSED_TRANSPORT);
+		leave_alone(e, how, parsed);
 		return false;
 	}
 	if (parsed == UNWANTED || !wanted(p)) {

@@ -6,6 +6,8 @@
 
 #include "symbols.h"
 
+enum { LINE_SIZE = 1024 };
+
 static bool is_copy(const char *suffix)
 {
 	return !strncmp(suffix, ".constprop.", strlen(".constprop.")) ||
@@ -25,21 +27,29 @@ static void note(const char *name, struct symbol *s)
 		strcpy(s->copy, name);
 }
 
-/* The next name of the list; false: it is at its end. */
-static bool next(FILE *f, char name[512])
+/*
+ * The next name of the list; NULL: it is at its end. A line is "ADDRESS TYPE NAME",
+ * with "\t[MODULE]" behind it perhaps. There are 150000: sscanf() would take seconds
+ * of an emulated CPU.
+ */
+static char *next(FILE *f, char line[LINE_SIZE])
 {
-	char line[1024];
+	while (fgets(line, LINE_SIZE, f)) {
+		char *type = strchr(line, ' '), *name = type ? strchr(type + 1, ' ') : NULL;
 
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %*c %511s", name) == 1)
-			return true;
-	return false;
+		if (!name)
+			continue;
+		name++;
+		name[strcspn(name, "\t\n")] = '\0';
+		return name;
+	}
+	return NULL;
 }
 
 int symbols__find(const char *path, struct symbol *symbols, size_t n)
 {
 	FILE *f = fopen(path, "re");
-	char name[512];
+	char line[LINE_SIZE], *name;
 
 	if (!f)
 		return -errno;
@@ -47,7 +57,7 @@ int symbols__find(const char *path, struct symbol *symbols, size_t n)
 		symbols[i].exact = false;
 		symbols[i].copy[0] = '\0';
 	}
-	while (next(f, name))
+	while ((name = next(f, line)))
 		for (size_t i = 0; i < n; i++)
 			note(name, &symbols[i]);
 	fclose(f);
@@ -75,13 +85,13 @@ int symbols__count(const char *path, const char **names, size_t *n, size_t *foun
 {
 	FILE *f = fopen(path, "re");
 	bool *seen = calloc(*n + 1, sizeof(*seen));
-	char name[512];
-	const char *key = name;
+	char line[LINE_SIZE];
+	const char *key;
 	int err = f && seen ? 0 : -errno;
 
 	*found = 0;
 	*n = sort(names, *n);
-	while (!err && next(f, name)) {
+	while (!err && (key = next(f, line))) {
 		const char **at = bsearch(&key, names, *n, sizeof(*names), compare);
 
 		/* a static function may be there twice */

@@ -42,12 +42,24 @@ static void die(const char *what, const char *why)
 	exit(1);
 }
 
+/* The function itself, or a copy of it that has its skb where it was. */
+static int find_function(const char *function, char *symbol, size_t size)
+{
+	struct symbol s = { .function = function };
+	int err = symbols__find(KALLSYMS, &s, 1);
+
+	if (!err && !s.exact && !*s.copy)
+		err = -ENOENT;
+	snprintf(symbol, size, "%s", s.exact ? function : s.copy);
+	return err;
+}
+
 static int find_haver(const char *tracepoint, char *symbol, size_t size)
 {
 	for (size_t i = 0; i < sizeof(havers) / sizeof(havers[0]); i++)
 		for (int j = 0; j < 2 && havers[i].function[j]; j++)
 			if (!strcmp(havers[i].tracepoint, tracepoint) &&
-			    !symbols__find(havers[i].function[j], true, symbol, size))
+			    !find_function(havers[i].function[j], symbol, size))
 				return 0;
 	return -ENOENT;
 }
@@ -56,7 +68,7 @@ static int find_symbol(const struct hop_info *info, char *symbol, size_t size)
 {
 	if (info->kind == HOP_TP)
 		return find_haver(info->target, symbol, size);
-	return symbols__find(info->target, info->kind == HOP_SKBFN, symbol, size);
+	return find_function(info->target, symbol, size);
 }
 
 static void want(struct empty *empty, const char *program, bool kprobes)

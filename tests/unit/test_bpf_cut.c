@@ -277,7 +277,7 @@ static void find_housemates(struct fake **a, struct fake **b)
 static void test_taken_away(void **state)
 {
 	struct entry whole = {}, first = {};
-	struct fake *f = NULL;
+	struct fake *f = &pool[0];
 	int i = 0;
 
 	(void)state;
