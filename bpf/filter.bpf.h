@@ -30,6 +30,8 @@ static __always_inline bool wanted_hosts(const struct tuple *t)
 /* The filter of one tuple, but for what the parser has asked (ports.bpf.h). */
 static __always_inline bool wanted(const struct packet *p)
 {
+	if (!cfg.asks_more)
+		return true;
 	/* a segment without payload still has its own number */
 	if (cfg.has_seq && cfg.seq - p->seq >= (p->len ?: 1))
 		return false;

@@ -12,7 +12,7 @@ static __always_inline u32 count_hit(const enum hop_id id)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 
-	counts[cpu & (COUNT_CPUS - 1)].hits[id]++;
+	counts_of(cpu)->hits[id]++;
 	return cpu;
 }
 
@@ -57,21 +57,18 @@ static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 	arrive(e.record, READ(skb, dev));
 	if (id == HOP_UDP_ENQUEUE)
 		arrive_at_socket(e.record, 0);
-	stamp_anew(&e, id, place, now, false);
+	stamp_ours(&e, id, place, now, false);
 	publish(&e);
 	return 1;
 }
 
-/* A hop of the packet that was at the hop before. dev: where it is; NULL where it was. */
-static __always_inline void hop_sure(struct entry *e, const enum hop_id id, struct net_device *dev, u64 now,
-				     enum link link)
+/* A hop of the packet that was at the hop before, where it has arrived. */
+static __always_inline void hop_sure(struct entry *e, const enum hop_id id, u64 now, enum link link)
 {
-	if (dev)
-		arrive(e->record, dev);
 	if (link == CHAINED)
 		stamp_chained(e->record, id, now);
 	else
-		stamp_anew(e, id, hop_place(id), now, false);
+		stamp_anew(e->record, id, hop_place(id), now, e->cpu, false);
 }
 
 /* A hop at a device. */
@@ -87,7 +84,8 @@ static __always_inline int hop_at_device(struct sk_buff *skb, struct entry *e, c
 		dev = READ(skb, dev);
 		link = link_of(e, place, dev, now);
 		if (link != UNSURE) {
-			hop_sure(e, id, dev, now, link);
+			arrive(e->record, dev);
+			hop_sure(e, id, now, link);
 			return 0;
 		}
 	}
@@ -129,7 +127,7 @@ static __always_inline int hop_bridge(struct sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	link = e.record ? link_of(&e, PLACE_BRIDGE, NULL, now) : UNSURE;
 	if (link != UNSURE)
-		hop_sure(&e, HOP_BR_HANDLE_FRAME_FINISH, NULL, now, link);
+		hop_sure(&e, HOP_BR_HANDLE_FRAME_FINISH, now, link);
 	else
 		hop_unsure(skb, now, AS_HOP(HOP_BR_HANDLE_FRAME_FINISH) | REFUSED_BRIDGE);
 	return 0;
@@ -177,10 +175,12 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 	dev = READ(skb, dev);
 	now = bpf_ktime_get_ns();
 	link = e.record ? link_received(&e, place, dev, now) : UNSURE;
-	if (link != UNSURE)
-		hop_sure(&e, id, dev, now, link);
-	else
-		hop_unsure(skb, now, AT_DATA | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) | refused_at(place));
+	if (link != UNSURE) {
+		arrive(e.record, dev);
+		hop_sure(&e, id, now, link);
+		return 0;
+	}
+	hop_unsure(skb, now, AT_DATA | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) | refused_at(place));
 	return 0;
 }
 
@@ -223,7 +223,7 @@ static __always_inline int hop_xmit(struct sk_buff *skb, struct net_device *dev)
 		release(&e);
 		return 0;
 	} else {
-		hop_sure(&e, HOP_DEV_HARD_START_XMIT, dev, now, link);
+		hop_sure(&e, HOP_DEV_HARD_START_XMIT, now, link);
 	}
 	if (nic)
 		leave_host(skb, now);
@@ -237,7 +237,7 @@ static __always_inline void leave_socket(struct entry *e, const struct packet *p
 	if (!admit(e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
 		return;
 	arrive_at_socket(e->record, READ(net, ns.inum));
-	stamp_anew(e, id, PLACE_SEND, now, owner);
+	stamp_anew(e->record, id, PLACE_SEND, now, e->cpu, owner);
 	publish(e);
 }
 
@@ -263,7 +263,7 @@ static __always_inline bool may_be_wanted(struct sk_buff *skb)
 	__be16 ports[2];
 
 	/* the header may lie in a page too */
-	if (!(cfg.sport.used || cfg.dport.used || cfg.port.used) ||
+	if (!cfg.asks_ports ||
 	    (paged && READ(skb, len) - paged < sizeof(ports)) ||
 	    bpf_probe_read_kernel(ports, sizeof(ports), READ(skb, head) + READ(skb, transport_header)))
 		return true;
@@ -278,7 +278,7 @@ static __always_inline bool wanted_of_socket(struct sock *sk, const enum hop_id 
 {
 	if (!cfg.tcp || !(id == HOP_IP6_XMIT ? cfg.ipv6 : cfg.ipv4))
 		return false;
-	if (id != HOP_IP_QUEUE_XMIT || !(cfg.sport.used || cfg.dport.used || cfg.port.used))
+	if (id != HOP_IP_QUEUE_XMIT || !cfg.asks_ports)
 		return true;
 	return wanted_ports(READ(sk, __sk_common.skc_num), bpf_ntohs(READ(sk, __sk_common.skc_dport)));
 }
@@ -316,6 +316,7 @@ static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 	struct wire_tcp tcp;
 	struct packet p;
 	struct entry e;
+	u64 now;
 
 	if (!tcp_to_send(&e, sk, skb, HOP_IP_QUEUE_XMIT))
 		return 0;
@@ -327,11 +328,12 @@ static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 		leave_alone(&e, ANEW, UNPARSED);
 		return 0;
 	}
+	now = bpf_ktime_get_ns();
 	set_v4(&p.tuple, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr));
 	p.ip_id = 0;
 	p.fragment = false;
 	tell_tcp(&p, &tcp, READ(skb, len), 32);
-	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, bpf_ktime_get_ns(),
+	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, now,
 		     READ(sk, __sk_common.skc_net.net), owns(sk));
 	return 0;
 }
@@ -392,6 +394,7 @@ static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net
 	struct packet p;
 	struct entry e;
 	u32 len;
+	u64 now;
 
 	if (!entry_of(&e, skb, cpu))
 		return 0;
@@ -402,12 +405,13 @@ static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net
 		refuse(&e, REFUSED_BEFORE_OUTPUT);
 		return 0;
 	}
+	now = bpf_ktime_get_ns();
 	len = bpf_ntohs(ip.l4.udp.len);
 	set_v4(&p.tuple, ip.saddr, ip.daddr);
 	p.fragment = false;
 	p.ip_id = bpf_ntohs(ip.id);
 	tell_udp(&p, &ip.l4.udp, len, len);
-	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, bpf_ktime_get_ns(), net, true);
+	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, now, net, true);
 	return 0;
 }
 
@@ -444,7 +448,7 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 	}
 	if (id == HOP_UDP_ENQUEUE)
 		arrive_at_socket(e.record, 0);
-	hop_sure(&e, id, NULL, now, link);
+	hop_sure(&e, id, now, link);
 	return 0;
 }
 
@@ -465,7 +469,7 @@ static __noinline int read_slow(struct sk_buff *skb, u64 now)
 	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e) || !is_still(&e, skb, 0))
 		return 0;
 	arrive_at_socket(e.record, 0);
-	stamp_anew(&e, HOP_UDP_READ, PLACE_READ, now, true);
+	stamp_ours(&e, HOP_UDP_READ, PLACE_READ, now, true);
 	note_reader(e.record);
 	end_journey(&e, skb, END_READ, now);
 	return 0;
@@ -513,7 +517,7 @@ static __noinline int deliver_slow(struct sk_buff *skb, u64 now, u32 id)
 		return 0;
 	}
 	arrive_at_socket(e.record, 0);
-	stamp_anew(&e, id, PLACE_TCP_STATE, now, false);
+	stamp_ours(&e, id, PLACE_TCP_STATE, now, false);
 	learn_late(&e, skb, 0);
 	end_journey(&e, skb, END_DELIVERED, now);
 	return 0;
@@ -555,7 +559,7 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 		return 0;
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
-	stamp_anew(&e, HOP_KFREE_SKB, PLACE_DROP, now, false);
+	stamp_ours(&e, HOP_KFREE_SKB, PLACE_DROP, now, false);
 	e.record->drop_reason = drop_reason(ctx);
 	end_journey(&e, skb, end, now);
 	return 0;

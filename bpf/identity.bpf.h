@@ -38,13 +38,14 @@ static __always_inline bool is_whole(const struct entry *e)
 
 static __always_inline bool is_where_it_was(const struct entry *e, const struct net_device *dev)
 {
-	return !dev || e->record->last_dev == (u64)dev;
+	return e->record->last_dev == (u64)dev;
 }
 
 /*
  * Whether the packet cannot but be the one that was at the record's last hop.
  * Everything that is not named here is unsure, such as what comes out of a tun
- * device again. dev: NULL where it is as it was.
+ * device again. dev: where the packet is; not asked at the bridge and above IP,
+ * where it is as it was.
  */
 static __always_inline enum link link_of(const struct entry *e, const enum place place,
 					 struct net_device *dev, u64 now)
@@ -74,14 +75,17 @@ static __always_inline enum link link_of(const struct entry *e, const enum place
 		    (is_where_it_was(e, dev) && r->last_ifindex != LOOPBACK_IFINDEX))
 			return UNSURE;
 		break;
-	case PLACE_BRIDGE:
 	case PLACE_IP_RCV:
 		if (last != PLACE_RECEIVE || !is_where_it_was(e, dev))
 			return UNSURE;
 		break;
+	case PLACE_BRIDGE:
+		if (last != PLACE_RECEIVE)
+			return UNSURE;
+		break;
 	case PLACE_TCP_RCV:
 	case PLACE_ENQUEUE:
-		if (last != PLACE_IP_RCV || !is_whole(e) || !is_where_it_was(e, dev))
+		if (last != PLACE_IP_RCV || !is_whole(e))
 			return UNSURE;
 		break;
 	default:

@@ -147,14 +147,12 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	e->begun = true;
 	e->gen = record_generation(now);
 	r->gen = e->gen;
-	r->hops = 0;
+	r->state = 0;
 	r->flags = (partial ? RECORD_PARTIAL : 0) | (p->has_payload ? RECORD_PAYLOAD : 0) |
 		   (p->fragment ? RECORD_FRAGMENT : 0);
-	r->met = 0;
 	r->last_dev = 0;
-	r->last_netns = r->last_ifindex = 0;
+	r->last_spot = 0;
 	r->last_tid = 0;
-	r->end = END_NONE;
 	r->end_at = 0;
 	r->drop_reason = 0;
 	r->first = p->tuple;
@@ -169,7 +167,7 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	r->tcp_flags = p->tcp_flags;
 	r->reported = 0;
 	forgive(e);
-	my_counts()->matched++;
+	counts_of(e->cpu)->matched++;
 }
 
 /* From now on other hops find the record; a hop that found it must not, it may be another's by now. */
@@ -207,7 +205,7 @@ static __always_inline void arrive(struct record *r, struct net_device *dev)
 	r->last_netns = READ(net, ns.inum);
 	r->last_ifindex = READ(dev, ifindex);
 	note_device(r->last_netns, r->last_ifindex, dev);
-	if (cfg.n_netns || cfg.n_ifaces)
+	if (cfg.must_meet)
 		r->met |= meets(r->last_netns, dev);
 }
 
@@ -219,7 +217,7 @@ static __always_inline void arrive_at_socket(struct record *r, u32 netns)
 	if (!netns)
 		return;
 	r->last_netns = netns;
-	if (cfg.n_netns)
+	if (cfg.must_meet)
 		r->met |= meets(netns, NULL);
 }
 
@@ -232,7 +230,6 @@ static __always_inline void stamp(struct record *r, enum place place, u64 now, u
 	if (is_slow_stage(r, place, now))
 		r->flags |= RECORD_SLOW;
 	r->last_at = now;
-	r->last_tid = tid;
 	r->last_where = where;
 	r->last_place = place;
 	/* the verifier forgets the bound if the compiler checks a copy */
@@ -257,20 +254,27 @@ static __always_inline void stamp_chained(struct record *r, const enum hop_id id
 	stamp(r, hop_place(id), now, r->last_tid, where);
 }
 
-/* Any other hop. owner: the current task sends or reads the packet. */
-static __always_inline void stamp_anew(struct entry *e, enum hop_id id, enum place place, u64 now, bool owner)
+/* A hop anywhere, in any task. owner: it sends or reads the packet. */
+static __always_inline void stamp_anew(struct record *r, enum hop_id id, enum place place, u64 now, u32 cpu,
+				       bool owner)
 {
-	u32 where = id | (owner ? WHERE_OWNER : 0) | e->cpu << WHERE_CPU_SHIFT | e->gen << WHERE_GEN_SHIFT;
+	u32 where = id | (owner ? WHERE_OWNER : 0) | cpu << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
 	u64 task = bpf_get_current_pid_tgid();
 
-	/* begun or looked at long ago: another packet may have taken the way meanwhile */
-	if (!is_ours(e))
-		return;
-	if ((u32)task != e->record->last_tid)
+	if ((u32)task != r->last_tid) {
 		note_task(task);
-	if (cfg.pid && owner && cfg.pid == task >> 32)
-		e->record->met |= MET_PID;
-	stamp(e->record, place, now, task, where);
+		r->last_tid = task;
+	}
+	if (owner && cfg.pid && cfg.pid == task >> 32)
+		r->met |= MET_PID;
+	stamp(r, place, now, task, where);
+}
+
+/* The same where the record was found, or begun, long ago: another packet may have taken it meanwhile. */
+static __always_inline void stamp_ours(struct entry *e, enum hop_id id, enum place place, u64 now, bool owner)
+{
+	if (is_ours(e))
+		stamp_anew(e->record, id, place, now, e->cpu, owner);
 }
 
 /* The last hop of a journey: its verdict, and its way is free again. */

@@ -39,18 +39,22 @@ static __always_inline void note_device(u32 netns, u32 ifindex, struct net_devic
 		store_device(netns, ifindex, dev);
 }
 
-/* id: of the current task, as bpf_get_current_pid_tgid() returns it. */
-static __noinline int note_task(u64 id)
+static __noinline int store_task(u64 id)
 {
-	u32 tid = id;
 	struct task_name name = { .pid = id >> 32 };
+	u32 tid = id;
 
-	/* the idle tasks all have number 0 and are known by their CPU */
-	if (!tid || seen_before(&tasks_seen[tid & (SEEN - 1)], id))
-		return 0;
 	bpf_get_current_comm(name.comm, sizeof(name.comm));
 	bpf_map_update_elem(&task_names, &tid, &name, BPF_ANY);
 	return 0;
+}
+
+/* id: of the current task, as bpf_get_current_pid_tgid() returns it. */
+static __always_inline void note_task(u64 id)
+{
+	/* the idle tasks all have number 0 and are known by their CPU */
+	if ((u32)id && !seen_before(&tasks_seen[id & (SEEN - 1)], id))
+		store_task(id);
 }
 
 #endif

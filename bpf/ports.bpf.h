@@ -17,6 +17,8 @@ static __always_inline bool has_port(const volatile struct ports *ports, u16 por
 /* Ports in host order. */
 static __always_inline bool wanted_ports(u16 sport, u16 dport)
 {
+	if (!cfg.asks_ports)
+		return true;
 	if (cfg.dport.used && !has_port(&cfg.dport, dport))
 		return false;
 	if (cfg.sport.used && !has_port(&cfg.sport, sport))

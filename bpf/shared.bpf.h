@@ -55,9 +55,14 @@ extern __u64 tasks_seen[SEEN];
 extern __u32 zero;
 #endif
 
+static __always_inline struct counts *counts_of(u32 cpu)
+{
+	return &counts[cpu & (COUNT_CPUS - 1)];
+}
+
 static __always_inline struct counts *my_counts(void)
 {
-	return &counts[bpf_get_smp_processor_id() & (COUNT_CPUS - 1)];
+	return counts_of(bpf_get_smp_processor_id());
 }
 
 #endif

@@ -42,6 +42,8 @@ struct config {
 	__u8 tcp, udp;		/* let through */
 	__u8 ipv4, ipv6;	/* let through */
 	__u8 has_seq;
+	__u8 asks_ports;	/* of one kind or another */
+	__u8 asks_more;		/* for seq, or addresses */
 	__u32 seq;		/* the TCP range must contain it */
 	struct prefixes host, src, dst;
 	struct ports dport, sport, port; /* port: either of both */

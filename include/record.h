@@ -88,10 +88,15 @@ enum record_met {
 
 struct record {
 	__u32 gen;		/* of this journey; never 0 in a live record */
-	__u8 hops;		/* used entries of hop[] */
-	__u8 flags;		/* enum record_flag */
-	__u8 met;		/* enum record_met */
-	__u8 end;		/* enum record_end */
+	union {
+		struct {
+			__u8 hops;	/* used entries of hop[] */
+			__u8 flags;	/* enum record_flag */
+			__u8 met;	/* enum record_met */
+			__u8 end;	/* enum record_end */
+		};
+		__u32 state;	/* all four, to be cleared at once */
+	};
 	__u64 end_at;		/* ns; 0 until it ended */
 	__u64 last_at;		/* the last hop's time, also of one that found no room */
 	__u64 last_dev;		/* struct net_device *; 0: no device there */

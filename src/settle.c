@@ -161,6 +161,8 @@ int cmdline__settle(struct cmdline *c)
 		return rc;
 	settle_thresholds(c);
 	settle_hops(c);
+	config->asks_ports = config->dport.used || config->sport.used || config->port.used;
+	config->asks_more = config->has_seq || config->host.n || config->src.n || config->dst.n;
 	config->must_meet = (config->n_netns ? MET_NETNS : 0) | (config->n_ifaces ? MET_IFACE : 0) |
 			    (config->pid ? MET_PID : 0);
 	return 0;

@@ -43,7 +43,7 @@ static void write_to(int what, struct entry *e, struct fake *f)
 {
 	switch (what) {
 	case ADD_HOP:
-		stamp_anew(e, HOP_IP_RCV, PLACE_IP_RCV, host.now, true);
+		stamp_ours(e, HOP_IP_RCV, PLACE_IP_RCV, host.now, true);
 		break;
 	case LOSE:
 		lose(e);

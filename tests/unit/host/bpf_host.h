@@ -171,9 +171,14 @@ static __u64 devs_seen[SEEN];
 static __u64 tasks_seen[SEEN];
 static __attribute__((unused)) __u32 zero;
 
+static inline struct counts *counts_of(u32 cpu)
+{
+	return &counts[cpu & (COUNT_CPUS - 1)];
+}
+
 static inline struct counts *my_counts(void)
 {
-	return &counts[host.cpu & (COUNT_CPUS - 1)];
+	return counts_of(host.cpu);
 }
 
 static inline struct set *host_lookup(const char *map, const u32 *index)
@@ -220,6 +225,7 @@ static inline void host_reset(void)
 	memset(tasks_seen, 0, sizeof(tasks_seen));
 	host.now = 1000000000123ull;
 	cfg.tcp = cfg.udp = cfg.ipv4 = cfg.ipv6 = 1;
+	cfg.asks_ports = cfg.asks_more = 1;
 	cfg.total_tcp = 30000000;
 	cfg.total_udp = 3000000;
 	memset(cfg.stage, 0xff, sizeof(cfg.stage));
