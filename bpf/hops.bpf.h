@@ -44,8 +44,7 @@ static __always_inline bool is_stacked(struct net_device *dev)
  */
 static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 {
-	u32 id = how >> HOP_SHIFT & ((1 << WHERE_HOP_BITS) - 1);
-	u32 place = how >> PLACE_SHIFT & 15;
+	u32 id = how >> HOP_SHIFT & 255, place = hop_place(id);
 	struct entry e;
 
 	if (place >= PLACES || !entry_of(&e, skb, bpf_get_smp_processor_id()))
@@ -379,7 +378,7 @@ static __noinline int send_headed(struct sk_buff *skb, struct net *net, u32 id, 
 		return 0;
 	if (tracked(&e))
 		lose(&e);
-	parsed = parse_unsent(&p, skb, protocol);
+	parsed = parse_as(&p, skb, (u32)protocol << PROTOCOL_SHIFT | UNSENT | IF_WANTED);
 	leave_socket(&e, &p, parsed, id, bpf_ktime_get_ns(), net,
 		     parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
 	return 0;
@@ -624,7 +623,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 		return 0;
 	first.record->segs = segments(skb);
 	/* each segment of a train is a datagram with a length and a number of its own */
-	if (first.record->last.proto == IPPROTO_UDP && parse_anybodys(&p, segs, MAY_BE_INNER) == PARSED &&
+	if (first.record->last.proto == IPPROTO_UDP && parse_as(&p, segs, MAY_BE_INNER) == PARSED &&
 	    same_tuple(&first.record->last, &p.tuple)) {
 		first.record->len = p.len;
 		first.record->ip_id = p.ip_id;

@@ -227,7 +227,7 @@ static __always_inline s32 l3_linear(struct sk_buff *skb, const void *l3)
 
 /* l3: the header's address. unsent: its length is yet to be written. */
 static __always_inline enum parsed parse_v4(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent,
-					    const enum whose whose)
+					    enum whose whose)
 {
 	struct wire_ip4 ip;
 	u32 header, tot_len;
@@ -293,7 +293,7 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off, bool *
 }
 
 static __always_inline enum parsed parse_v6(struct packet *p, struct sk_buff *skb, const void *l3, bool unsent,
-					    const enum whose whose)
+					    enum whose whose)
 {
 	bool fragment = false;
 	struct wire_ip6 ip;
@@ -378,8 +378,8 @@ static __always_inline bool is_encapsulated(struct sk_buff *skb)
  * Parses the packet of an skb. protocol: ETH_P_* in network order where the hook
  * knows it; else 0. *p is whole if PARSED is returned, else it is not to be used.
  */
-static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, const enum l3_at at,
-					 __be16 protocol, const enum whose whose)
+static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, enum l3_at at,
+					 __be16 protocol, enum whose whose)
 {
 	const void *l3;
 

@@ -11,15 +11,14 @@ enum {
 	ANEW = 1 << 3,		/* a journey begins here in any case */
 	AT_DATA = 1 << 4,	/* where the network header lies: enum l3_at */
 	MAY_BE_INNER = 1 << 5,
-	HOP_SHIFT = 6,		/* enum hop_id, WHERE_HOP_BITS */
-	PLACE_SHIFT = 12,	/* its enum place, four bits */
+	UNSENT = 1 << 6,
+	IF_WANTED = 1 << 7,	/* parsed only if ports.bpf.h lets it through */
+	HOP_SHIFT = 8,		/* enum hop_id, eight bits */
 	PROTOCOL_SHIFT = 16,	/* ETH_P_* in network order, where the hop knows it */
 };
 
 #define PROTOCOL(p) ((u32)bpf_htons(p) << PROTOCOL_SHIFT)
-#define AS_HOP(id) ((u32)(id) << HOP_SHIFT | (u32)hop_place(id) << PLACE_SHIFT)
-
-_Static_assert(PLACES <= 16, "a place must fit into four bits");
+#define AS_HOP(id) ((u32)(id) << HOP_SHIFT)
 
 /* A packet that is not ours, or of which nothing is known. */
 static __always_inline void leave_alone(struct entry *e, u32 how, enum parsed parsed)
@@ -46,25 +45,13 @@ static __always_inline bool admit(struct entry *e, const struct packet *p, u64 n
 	return true;
 }
 
-static __always_inline enum l3_at l3_at(u32 how)
+/* Not inlined, so that what it needs of the stack is free again behind it; one, because it is long. */
+static __noinline u32 parse_as(struct packet *p, struct sk_buff *skb, u32 how)
 {
-	return how & AT_DATA ? L3_AT_DATA : how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
-}
+	enum l3_at at = how & AT_DATA ? L3_AT_DATA : how & UNSENT ? L3_UNSENT :
+			how & MAY_BE_INNER ? L3_MAY_BE_INNER : L3_AT_HEADER;
 
-/* Not inlined, so that what they need of the stack is free again behind them. */
-static __noinline u32 parse_anybodys(struct packet *p, struct sk_buff *skb, u32 how)
-{
-	return p ? parse(p, skb, l3_at(how), how >> PROTOCOL_SHIFT, ANYBODYS) : UNPARSED;
-}
-
-static __noinline u32 parse_wanted(struct packet *p, struct sk_buff *skb, u32 how)
-{
-	return p ? parse(p, skb, l3_at(how), how >> PROTOCOL_SHIFT, WANTED) : UNPARSED;
-}
-
-static __noinline u32 parse_unsent(struct packet *p, struct sk_buff *skb, __be16 protocol)
-{
-	return p ? parse(p, skb, L3_UNSENT, protocol, WANTED) : UNPARSED;
+	return p ? parse(p, skb, at, how >> PROTOCOL_SHIFT, how & IF_WANTED ? WANTED : ANYBODYS) : UNPARSED;
 }
 
 /*
@@ -75,9 +62,9 @@ static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u32 h
 {
 	struct packet p;
 
-	if (parse_anybodys(&p, skb, how & ~MAY_BE_INNER) == PARSED && is_same(e->record, &p))
+	if (parse_as(&p, skb, how & ~MAY_BE_INNER) == PARSED && is_same(e->record, &p))
 		goto known;
-	if (how & MAY_BE_INNER && is_encapsulated(skb) && parse_anybodys(&p, skb, how) == PARSED &&
+	if (how & MAY_BE_INNER && is_encapsulated(skb) && parse_as(&p, skb, how) == PARSED &&
 	    is_same(e->record, &p))
 		goto known;
 	lose(e);
@@ -101,7 +88,7 @@ static __noinline int recognize(struct entry *e, struct sk_buff *skb, u64 now, u
 		lose(e);
 	if (e->record && is_known(e, skb, how))
 		return 1;
-	return admit(e, &p, now, how, parse_wanted(&p, skb, how));
+	return admit(e, &p, now, how, parse_as(&p, skb, how | IF_WANTED));
 }
 
 /* A tracked packet's last hop: whether it still is the packet that the record knows. */
@@ -117,7 +104,7 @@ static __noinline int learn_late(struct entry *e, struct sk_buff *skb, u32 how)
 
 	if (!e || !e->record)
 		return 0;
-	if (parse_anybodys(&p, skb, how) == PARSED && is_same(e->record, &p))
+	if (parse_as(&p, skb, how) == PARSED && is_same(e->record, &p))
 		learn(e->record, &p);
 	return 0;
 }

@@ -198,9 +198,10 @@ static void add_thresholds(struct text *t, const struct cmdline *c)
 	}
 }
 
-static bool has_all_hops(const struct options *o)
+/* No more than the hops that the named stages need. */
+static bool has_few_hops(const struct options *o)
 {
-	return o->hops == (1u << HOP_IDS) - 1;
+	return o->only_stages && o->hops != (1u << HOP_IDS) - 1;
 }
 
 static void describe_filter(const struct cmdline *c)
@@ -211,7 +212,7 @@ static void describe_filter(const struct cmdline *c)
 	add_tuple(&t, &o->config);
 	add_journey(&t, &o->config);
 	add_thresholds(&t, c);
-	if (!has_all_hops(o))
+	if (has_few_hops(o))
 		add(&t, " (only the hops of %s are attached: partial journeys, tuples as seen there)",
 		    c->stages & (c->stages - 1) ? "these stages" : "this stage");
 }
@@ -244,7 +245,7 @@ static void describe_remedy(const struct cmdline *c)
 		    "of what comes", config->n_netns ? "this netns" : "this device",
 		    config->n_netns && config->n_ifaces ? "-N and -i" :
 		    config->n_netns ? "-N" : "-i");
-	} else if (!has_all_hops(c->o)) {
+	} else if (has_few_hops(c->o)) {
 		add(&t, "only few hops are attached: try -l TIME without a stage");
 	} else if (!has_tuple_filter(config)) {
 		add(&t, "no such packet passed at all: is this the host that the traffic goes through?");

@@ -115,12 +115,25 @@ static void settle_thresholds(struct cmdline *c)
 			config->stage[from][to] = threshold_of(c, stage__between(from, to));
 }
 
+/* The hops that only packets of one protocol pass, of the other one. */
+static uint32_t hops_of_others(const struct config *config)
+{
+	const uint32_t tcp = 1u << HOP_TCP_V4_RCV | 1u << HOP_TCP_V6_RCV | 1u << HOP_TCP_RCV_STATE_PROCESS |
+			     1u << HOP_TCP_RCV_ESTABLISHED | 1u << HOP_IP_QUEUE_XMIT | 1u << HOP_IP6_XMIT |
+			     1u << HOP_IP_BUILD_AND_SEND_PKT;
+	/* ip_send_skb is not among them: TCP answers by it where it has no socket */
+	const uint32_t udp = 1u << HOP_UDP_ENQUEUE | 1u << HOP_UDP_READ | 1u << HOP_IP6_SEND_SKB;
+
+	return (config->tcp ? 0 : tcp) | (config->udp ? 0 : udp);
+}
+
 static void settle_hops(struct cmdline *c)
 {
+	const uint32_t all = (1u << HOP_IDS) - 1;
 	uint32_t places = 0;
 
 	if (!c->o->only_stages || c->o->check) {
-		c->o->hops = (1u << HOP_IDS) - 1;
+		c->o->hops = c->o->check ? all : all & ~hops_of_others(&c->o->config);
 		return;
 	}
 	for (unsigned int i = 0; i < STAGES; i++)
@@ -136,6 +149,7 @@ static void settle_hops(struct cmdline *c)
 	for (unsigned int i = 0; i < HOP_IDS; i++)
 		if (places & 1u << hop_place(i))
 			c->o->hops |= 1u << i;
+	c->o->hops &= ~hops_of_others(&c->o->config);
 }
 
 _Static_assert(HOP_IDS < 32, "options.hops is a mask of 32 bits");

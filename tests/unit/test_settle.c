@@ -50,6 +50,21 @@ static void test_defaults(void **state)
 	assert_int_equal(o->count | o->duration, 0);
 }
 
+/* What only the other protocol's packets pass is not attached. */
+static void test_hops_of_a_protocol(void **state)
+{
+	(void)state;
+	ACCEPT_QUIETLY("-t");
+	assert_int_equal(o->hops, ALL_HOPS & ~(1u << HOP_UDP_ENQUEUE | 1u << HOP_UDP_READ | 1u << HOP_IP6_SEND_SKB));
+	ACCEPT_QUIETLY("-u");
+	assert_int_equal(o->hops & (1u << HOP_TCP_V4_RCV | 1u << HOP_TCP_V6_RCV | 1u << HOP_IP_QUEUE_XMIT |
+				    1u << HOP_TCP_RCV_STATE_PROCESS | 1u << HOP_TCP_RCV_ESTABLISHED |
+				    1u << HOP_IP6_XMIT | 1u << HOP_IP_BUILD_AND_SEND_PKT), 0);
+	assert_int_equal(__builtin_popcount(o->hops), HOP_IDS - 7);
+	ACCEPT_QUIETLY("-u", "-t");
+	assert_int_equal(o->hops, ALL_HOPS);
+}
+
 static void assert_lets_through(int tcp, int udp, int ipv4, int ipv6)
 {
 	assert_int_equal(o->config.tcp, tcp);
@@ -272,7 +287,8 @@ static void test_hint(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_hops_of_a_protocol), cmocka_unit_test(test_protocols),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_stage_protocols), cmocka_unit_test(test_what),
 		cmocka_unit_test(test_what_more), cmocka_unit_test(test_what_netns),
