@@ -388,28 +388,21 @@ static __noinline int send_headed(struct sk_buff *skb, struct net *net, u32 id, 
 static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net)
 {
 	u32 cpu = count_hit(HOP_IP_SEND_SKB);
-	const void *l3 = READ(skb, head) + READ(skb, network_header);
 	struct wire_ip4 ip;
 	struct packet p;
 	struct entry e;
-	u32 len;
 	u64 now;
 
 	if (!entry_of(&e, skb, cpu))
 		return 0;
-	if (tracked(&e) || !cfg.ipv4 || !cfg.udp || READ(skb, data_len) ||
-	    bpf_probe_read_kernel(&ip, sizeof(ip), l3) || ip.ver_ihl != 0x45 || ip.protocol != IPPROTO_UDP)
+	if (tracked(&e) || !cfg.ipv4 || !cfg.udp || !read_datagram4(skb, &ip))
 		return send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP));
 	if (!wanted_ports(bpf_ntohs(ip.l4.udp.source), bpf_ntohs(ip.l4.udp.dest))) {
 		refuse(&e, REFUSED_BEFORE_OUTPUT);
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	len = bpf_ntohs(ip.l4.udp.len);
-	set_v4(&p.tuple, ip.saddr, ip.daddr);
-	p.fragment = false;
-	p.ip_id = bpf_ntohs(ip.id);
-	tell_udp(&p, &ip.l4.udp, len, len);
+	tell_datagram4(&p, &ip);
 	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, now, net, true);
 	return 0;
 }
@@ -420,6 +413,30 @@ static __always_inline int hop_send_headed6(struct sk_buff *skb)
 
 	count_hit(HOP_IP6_SEND_SKB);
 	return send_headed(skb, READ(sk, __sk_common.skc_net.net), HOP_IP6_SEND_SKB, bpf_htons(ETH_P_IPV6));
+}
+
+/*
+ * Where the wait in the socket is all that is asked for, a journey begins with it.
+ * False: the packet has another form, or looks known.
+ */
+static __always_inline bool begin_at_socket(struct entry *e, struct sk_buff *skb)
+{
+	struct wire_ip4 ip;
+	struct packet p;
+	u64 now;
+
+	if (!cfg.begins_at_socket || e->record || !cfg.ipv4 || !read_datagram4(skb, &ip) ||
+	    !wanted_ports(bpf_ntohs(ip.l4.udp.source), bpf_ntohs(ip.l4.udp.dest)))
+		return false;
+	now = bpf_ktime_get_ns();
+	tell_datagram4(&p, &ip);
+	if (!admit(e, &p, now, REFUSED_TRANSPORT, PARSED))
+		return true;
+	arrive(e->record, READ(skb, dev));
+	arrive_at_socket(e->record, 0);
+	stamp_anew(e->record, HOP_UDP_ENQUEUE, PLACE_ENQUEUE, now, e->cpu, false);
+	publish(e);
+	return true;
 }
 
 /*
@@ -439,6 +456,8 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 		refuse(&e, REFUSED_TRANSPORT);
 		return 0;
 	}
+	if (id == HOP_UDP_ENQUEUE && begin_at_socket(&e, skb))
+		return 0;
 	now = bpf_ktime_get_ns();
 	link = e.record ? link_of(&e, hop_place(id), NULL, now) : UNSURE;
 	if (link == UNSURE) {

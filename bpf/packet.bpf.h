@@ -424,6 +424,26 @@ static __noinline u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
 	return parse_tcp(p, &tcp, len, len - READ(skb, data_len));
 }
 
+/* Whether an skb is a whole datagram over IPv4 in its usual form, all of it linear; *ip: its headers. */
+static __always_inline bool read_datagram4(struct sk_buff *skb, struct wire_ip4 *ip)
+{
+	return !READ(skb, data_len) &&
+	       !bpf_probe_read_kernel(ip, sizeof(*ip), READ(skb, head) + READ(skb, network_header)) &&
+	       ip->ver_ihl == 0x45 && ip->protocol == IPPROTO_UDP && !(ip->frag_off & bpf_htons(0x3fff)) &&
+	       bpf_ntohs(ip->l4.udp.len) >= 8;
+}
+
+/* What the parser says of such a one. */
+static __always_inline void tell_datagram4(struct packet *p, const struct wire_ip4 *ip)
+{
+	u32 len = bpf_ntohs(ip->l4.udp.len);
+
+	set_v4(&p->tuple, ip->saddr, ip->daddr);
+	p->fragment = false;
+	p->ip_id = bpf_ntohs(ip->id);
+	tell_udp(p, &ip->l4.udp, len, len);
+}
+
 /* Four bytes of skb->cb, which the layers use as they like. */
 static __always_inline u32 read_cb_u32(struct sk_buff *skb, u32 offset)
 {

@@ -150,6 +150,7 @@ static void settle_hops(struct cmdline *c)
 		if (places & 1u << hop_place(i))
 			c->o->hops |= 1u << i;
 	c->o->hops &= ~hops_of_others(&c->o->config);
+	c->o->config.begins_at_socket = places == (1u << PLACE_ENQUEUE | 1u << PLACE_READ | 1u << PLACE_DROP);
 }
 
 _Static_assert(HOP_IDS < 32, "options.hops is a mask of 32 bits");

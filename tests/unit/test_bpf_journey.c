@@ -161,6 +161,68 @@ static void test_udp(void **state)
 	assert_int_equal(r->ip_id, 0);
 }
 
+/* Where only the wait in the socket is judged, no other hop is attached: the journey is that wait. */
+static void test_only_the_socket(void **state)
+{
+	static const struct wire *const wires[] = { &udp4, &udp6 };
+
+	for (size_t i = 0; i < LEN(wires) * 2; i++) {
+		const struct wire *w = wires[i / 2];
+		const struct record *r;
+		struct fake *f = fill(0, w);
+
+		journey_reset(state);
+		cfg.begins_at_socket = 1;
+		cfg.total_tcp = cfg.total_udp = NEVER;
+		cfg.judge_stages = 1;
+		cfg.stage[PLACE_ENQUEUE][PLACE_READ] = 50 * MS;
+		if (i % 2) {	/* another packet of that skb was read, and nobody saw it */
+			step_enqueue(fill(0, &udp4), &pod_eth0);
+			f = fill(0, w);
+			f->wire.id++;
+			f->wire.fill++;
+			fake_write(f, &f->wire);
+		}
+		step_enqueue(f, &pod_eth0);
+		rest(50 * MS - STEP - 1);
+		step_read(f);
+		assert_int_equal(host.n_events, 0);
+		assert_table_free();
+		step_enqueue(f, &pod_eth0);
+		rest(50 * MS - STEP);
+		step_read(f);
+		r = only_event(0, END_READ);
+		assert_hops(r, HOP_UDP_ENQUEUE, HOP_UDP_READ);
+		assert_hop(r, 0, POD_NS, 0, false);
+		assert_hop(r, 1, POD_NS, 0, true);
+		assert_tuple(&r->first, &f->wire);
+		assert_int_equal(r->len, w->len);
+		assert_int_equal(r->ip_id, w->v6 ? 0 : f->wire.id);
+		assert_int_equal(r->flags, RECORD_PARTIAL | RECORD_PAYLOAD | RECORD_SLOW);
+		assert_int_equal(all_counts().matched, i % 2 ? 3 : 2);
+		/* no other port, protocol version or address is let through */
+		cfg.dport.used = 1;
+		step_enqueue(f, &pod_eth0);
+		assert_null(record_of(f));
+		cfg.dport.used = 0;
+		cfg.ipv4 = cfg.ipv6 = 0;
+		step_enqueue(f, &pod_eth0);
+		assert_null(record_of(f));
+		cfg.ipv4 = cfg.ipv6 = 1;
+		cfg.src.n = 1;
+		memset(&cfg.src.p[0], 0xff, sizeof(cfg.src.p[0]));
+		step_enqueue(f, &pod_eth0);
+		assert_null(record_of(f));
+		/* nor is a fragment a datagram of the usual form */
+		cfg.src.n = 0;
+		if (!w->v6) {
+			fake_l3(f)[6] = 0x20;
+			step_enqueue(f, &pod_eth0);
+			assert_int_equal(record_of(f)->flags & RECORD_FRAGMENT, RECORD_FRAGMENT);
+		}
+	}
+}
+
 /* Who peeks holds a second reference to the datagram, which stays in the queue. */
 static void test_peek(void **state)
 {
@@ -469,7 +531,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_journey(test_tcp), cmocka_journey(test_fast), cmocka_journey(test_threshold),
-		cmocka_journey(test_tcp6), cmocka_journey(test_udp), cmocka_journey(test_peek),
+		cmocka_journey(test_tcp6), cmocka_journey(test_udp), cmocka_journey(test_only_the_socket), cmocka_journey(test_peek),
 		cmocka_journey(test_nat_in), cmocka_journey(test_nat_out), cmocka_journey(test_nat_out_tuple),
 		cmocka_journey(test_loopback), cmocka_journey(test_netif_rx_on_nic),
 		cmocka_journey(test_send_headed_tcp), cmocka_journey(test_synack), cmocka_journey(test_names),

@@ -65,6 +65,20 @@ static void test_hops_of_a_protocol(void **state)
 	assert_int_equal(o->hops, ALL_HOPS);
 }
 
+/* Only then may the datagram's queue be the first that is seen of it. */
+static void test_begins_at_socket(void **state)
+{
+	(void)state;
+	ACCEPT_QUIETLY("-u", "-l", "socket=3ms");
+	assert_true(o->config.begins_at_socket);
+	ACCEPT_QUIETLY("-u", "-l", "socket=3ms", "-l", "qdisc=3ms");
+	assert_false(o->config.begins_at_socket);
+	ACCEPT_QUIETLY("-u", "-l", "socket=3ms", "-l", "3ms");
+	assert_false(o->config.begins_at_socket);
+	ACCEPT_QUIETLY("-u");
+	assert_false(o->config.begins_at_socket);
+}
+
 static void assert_lets_through(int tcp, int udp, int ipv4, int ipv6)
 {
 	assert_int_equal(o->config.tcp, tcp);
@@ -288,7 +302,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_hops_of_a_protocol), cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_hops_of_a_protocol),
+		cmocka_unit_test(test_begins_at_socket), cmocka_unit_test(test_protocols),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_stage_protocols), cmocka_unit_test(test_what),
 		cmocka_unit_test(test_what_more), cmocka_unit_test(test_what_netns),
