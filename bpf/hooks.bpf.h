@@ -5,6 +5,7 @@
  */
 #include "read.bpf.h"
 #include "hops.bpf.h"
+#include "send.bpf.h"
 
 /* The programs. A module's function has no BTF on 5.10, and an exit program no arguments without BTF. */
 TP(netif_receive_skb, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RECEIVE_SKB); }

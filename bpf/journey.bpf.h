@@ -69,7 +69,7 @@ static __noinline int send_up(struct record *r, u32 end, u64 end_at)
 	r->end = end;
 	r->end_at = end_at;
 	hops = r->hops;
-	asm volatile("" : "+r"(hops));	/* as in add_hop() */
+	asm volatile("" : "+r"(hops));	/* as in stamp() */
 	if (hops > RECORD_HOPS)
 		return 0;
 	if (bpf_ringbuf_output(&events, r, offsetof(struct record, hop) + hops * sizeof(struct hop), 0))

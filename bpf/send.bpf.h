@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The hops where a socket of this host hands a packet to IP: its journey begins. */
+#ifndef SLOWPKT_SEND_BPF_H
+#define SLOWPKT_SEND_BPF_H
+
+#include "hops.bpf.h"
+
+/* A journey begins at a socket of this host, if the filters let the packet through. */
+static __always_inline void leave_socket(struct entry *e, const struct packet *p, enum parsed parsed,
+					 enum hop_id id, u64 now, struct net *net, bool owner)
+{
+	if (!admit(e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
+		return;
+	arrive_at_socket(e->record, READ(net, ns.inum));
+	stamp_anew(e->record, id, PLACE_SEND, now, e->cpu, owner);
+	publish(e);
+}
+
+/*
+ * The task that holds the socket's lock sends; else an ACK or a timer does, in
+ * whatever task was interrupted. A listener answers without its lock, whoever
+ * holds it.
+ */
+static __always_inline bool owns(struct sock *sk)
+{
+	u8 state = READ(sk, __sk_common.skc_state);
+
+	return state != TCP_LISTEN && state != TCP_NEW_SYN_RECV && READ(sk, sk_lock.owned);
+}
+
+/*
+ * What the filter asks of a segment before it is parsed. The ports are those of
+ * the socket, but where it only listens: that leaves the header to be asked.
+ */
+static __always_inline bool wanted_of_socket(struct sock *sk, const enum hop_id id)
+{
+	if (!cfg.tcp || !(id == HOP_IP6_XMIT ? cfg.ipv6 : cfg.ipv4))
+		return false;
+	if (id != HOP_IP_QUEUE_XMIT || !cfg.asks_ports)
+		return true;
+	return wanted_ports(READ(sk, __sk_common.skc_num), bpf_ntohs(READ(sk, __sk_common.skc_dport)));
+}
+
+/*
+ * A segment at TCP's way out to IP. Whether it may be wanted; if not, it is refused
+ * already.
+ */
+static __always_inline bool tcp_to_send(struct entry *e, struct sock *sk, struct sk_buff *skb,
+					const enum hop_id id)
+{
+	if (!entry_of(e, skb, count_hit(id)))
+		return false;
+	if (tracked(e))
+		lose(e);
+	if (wanted_of_socket(sk, id))
+		return true;
+	refuse(e, REFUSED_BEFORE_OUTPUT);
+	return false;
+}
+
+/* The addresses in p are the caller's: there is no IP header yet. */
+static __always_inline int hop_send_tcp(struct entry *e, struct sock *sk, struct sk_buff *skb,
+					struct packet *p, const enum hop_id id)
+{
+	u32 parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
+
+	leave_socket(e, p, parsed, id, bpf_ktime_get_ns(), READ(sk, __sk_common.skc_net.net), owns(sk));
+	return 0;
+}
+
+/* A segment of a connection: its header is whole and linear, as TCP has just made it. */
+static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
+{
+	struct wire_tcp tcp;
+	struct packet p;
+	struct entry e;
+	u64 now;
+
+	if (!tcp_to_send(&e, sk, skb, HOP_IP_QUEUE_XMIT))
+		return 0;
+	if (READ(sk, sk_protocol) != IPPROTO_TCP) {
+		leave_alone(&e, ANEW, NOT_OURS);
+		return 0;
+	}
+	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)) || tcp.doff < 5 << 4) {
+		leave_alone(&e, ANEW, UNPARSED);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	set_v4(&p.tuple, READ(sk, __sk_common.skc_rcv_saddr), READ(sk, __sk_common.skc_daddr));
+	p.ip_id = 0;
+	p.fragment = false;
+	tell_tcp(&p, &tcp, READ(skb, len), 32);
+	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, now,
+		     READ(sk, __sk_common.skc_net.net), owns(sk));
+	return 0;
+}
+
+/* A SYN-ACK: its socket listens, so the addresses are arguments. */
+static __always_inline int hop_build_and_send(struct sock *sk, struct sk_buff *skb, __be32 saddr, __be32 daddr)
+{
+	struct packet p;
+	struct entry e;
+
+	if (!tcp_to_send(&e, sk, skb, HOP_IP_BUILD_AND_SEND_PKT))
+		return 0;
+	set_v4(&p.tuple, saddr, daddr);
+	return hop_send_tcp(&e, sk, skb, &p, HOP_IP_BUILD_AND_SEND_PKT);
+}
+
+/* The flow's addresses, not the socket's: a SYN-ACK is sent for a socket that listens. */
+static __always_inline int hop_xmit6(struct sock *sk, struct sk_buff *skb, struct flowi6 *fl6)
+{
+	struct in6_addr src, dst;
+	struct packet p;
+	struct entry e;
+
+	if (!tcp_to_send(&e, sk, skb, HOP_IP6_XMIT))
+		return 0;
+	bpf_core_read(&src, sizeof(src), &fl6->saddr);
+	bpf_core_read(&dst, sizeof(dst), &fl6->daddr);
+	set_v6(&p.tuple, src.in6_u.u6_addr32, dst.in6_u.u6_addr32);
+	return hop_send_tcp(&e, sk, skb, &p, HOP_IP6_XMIT);
+}
+
+/*
+ * A datagram, or a TCP segment without a socket of its own (RST, TIME_WAIT), with
+ * its IP header, whatever that looks like.
+ */
+static __noinline int send_headed(struct sk_buff *skb, struct net *net, u32 id, __be16 protocol)
+{
+	struct packet p;
+	struct entry e;
+	u32 parsed;
+
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()))
+		return 0;
+	if (tracked(&e))
+		lose(&e);
+	parsed = parse_as(&p, skb, (u32)protocol << PROTOCOL_SHIFT | UNSENT | IF_WANTED);
+	leave_socket(&e, &p, parsed, id, bpf_ktime_get_ns(), net,
+		     parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
+	return 0;
+}
+
+/* The same where it is a datagram of the usual form: all that is parsed lies where it is expected. */
+static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net)
+{
+	u32 cpu = count_hit(HOP_IP_SEND_SKB);
+	struct wire_ip4 ip;
+	struct packet p;
+	struct entry e;
+	u64 now;
+
+	if (!entry_of(&e, skb, cpu))
+		return 0;
+	if (tracked(&e) || !cfg.ipv4 || !cfg.udp || !read_datagram4(skb, &ip))
+		return send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP));
+	if (!wanted_ports(bpf_ntohs(ip.l4.udp.source), bpf_ntohs(ip.l4.udp.dest))) {
+		refuse(&e, REFUSED_BEFORE_OUTPUT);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	tell_datagram4(&p, &ip);
+	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, now, net, true);
+	return 0;
+}
+
+static __always_inline int hop_send_headed6(struct sk_buff *skb)
+{
+	struct sock *sk = READ(skb, sk);
+
+	count_hit(HOP_IP6_SEND_SKB);
+	return send_headed(skb, READ(sk, __sk_common.skc_net.net), HOP_IP6_SEND_SKB, bpf_htons(ETH_P_IPV6));
+}
+
+#endif
