@@ -39,6 +39,16 @@ static __always_inline bool is_stacked(struct net_device *dev)
 }
 
 /*
+ * A datagram comes to its socket's queue, and so do the others of a train that was
+ * cut on the way: from here on it stands for itself only.
+ */
+static __always_inline void arrive_in_queue(struct record *r)
+{
+	arrive_at_socket(r, 0);
+	r->segs = 0;
+}
+
+/*
  * A hop that cannot take the packet for the one that was at the hop before, or
  * knows of none. Returns whether the packet is tracked.
  */
@@ -55,7 +65,7 @@ static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 	/* for a datagram in its socket's queue skb->dev is good here for the last time */
 	arrive(e.record, READ(skb, dev));
 	if (id == HOP_UDP_ENQUEUE)
-		arrive_at_socket(e.record, 0);
+		arrive_in_queue(e.record);
 	stamp_ours(&e, id, place, now, false);
 	publish(&e);
 	return 1;
@@ -296,7 +306,7 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 		return 0;
 	}
 	if (id == HOP_UDP_ENQUEUE)
-		arrive_at_socket(e.record, 0);
+		arrive_in_queue(e.record);
 	hop_sure(&e, id, now, link);
 	return 0;
 }

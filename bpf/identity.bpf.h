@@ -55,7 +55,8 @@ static __always_inline enum link link_of(const struct entry *e, const enum place
 
 	switch (place) {
 	case PLACE_XMIT:
-		return last == PLACE_QUEUE && is_where_it_was(e, dev) ? QUEUED : UNSURE;
+		/* where GSO's cutting is not seen, this may be a segment of another packet */
+		return cfg.sees_cut && last == PLACE_QUEUE && is_where_it_was(e, dev) ? QUEUED : UNSURE;
 	case PLACE_RECEIVE:
 		if (last == PLACE_NETIF_RX && is_where_it_was(e, dev))
 			return QUEUED;

@@ -171,6 +171,39 @@ static void test_goes_on(void **state)
 	assert_int_equal(all_counts().matched, 1);
 }
 
+/* The other datagrams of a train come to the socket's queue too, so the first one's line is of itself only. */
+static void test_train_to_a_socket(void **state)
+{
+	struct wire whole = udp4, part = udp4;
+	struct fake *f;
+
+	(void)state;
+	whole.len = 1000;
+	part.len = 200;
+	for (int rested = 0; rested < 2; rested++) {
+		f = fill(0, &whole);
+		f->shinfo.gso_segs = 5;
+		step_send(f, &pod_sock);
+		step_output(f, &pod_eth0);
+		step_queue(f, &pod_eth0);
+		cut(f, &fill(1, &part)->skb);
+		f = &pool[1];
+		step_xmit(f, &pod_eth0);
+		step_netif_rx(f, &vethc);
+		step_receive(f, &vethc);
+		step_ip_rcv(f, &vethc);
+		assert_int_equal(record_of(f)->segs, 5);
+		/* whether or not the hop at the queue can be sure of it */
+		rest(rested * 10 * MS);
+		step_enqueue(f, &vethc);
+		rest(40 * MS);
+		step_read(f);
+		assert_int_equal(only_event(rested, END_READ)->len, 200);
+		assert_int_equal(host.event[rested].hops, 9);
+		assert_int_equal(host.event[rested].segs, 1);
+	}
+}
+
 static void test_not_cut(void **state)
 {
 	struct fake *f = queue_at_nic(&tcp4);
@@ -435,7 +468,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_journey(test_tcp), cmocka_journey(test_rest), cmocka_journey(test_udp),
-		cmocka_journey(test_goes_on), cmocka_journey(test_not_cut), cmocka_journey(test_reused),
+		cmocka_journey(test_goes_on), cmocka_journey(test_train_to_a_socket),
+		cmocka_journey(test_not_cut), cmocka_journey(test_reused),
 		cmocka_journey(test_full_set), cmocka_journey(test_taken_away),
 		cmocka_journey(test_tunnel),
 		cmocka_journey(test_tunnel_of_other_family), cmocka_journey(test_tunnel_drop),

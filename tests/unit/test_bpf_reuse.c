@@ -126,6 +126,25 @@ static void test_no_links(void **state)
 	}
 }
 
+/* Where GSO's cutting is not seen a packet may have left its qdisc by it: another one's segment has its skb then. */
+static void test_cut_unseen(void **state)
+{
+	const struct wire next = next_of(&tcp4);
+
+	for (int i = 0; i < 2; i++) {
+		struct fake *f;
+
+		journey_reset(state);
+		cfg.sees_cut = i;
+		f = fill(0, &tcp4);
+		step_queue(f, &vethc);
+		fake_fill(f, &next);
+		step_xmit(f, &vethc);
+		assert_int_equal(record_of(f)->seq, i ? tcp4.seq : next.seq);
+		assert_int_equal(record_of(f)->hops, i ? 2 : 1);
+	}
+}
+
 /* On the usual way every packet is looked at where it begins and where it ends, and nowhere else. */
 static void test_looks(void **state)
 {
@@ -422,8 +441,8 @@ static void test_payload_comes_and_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_journey(test_links), cmocka_journey(test_no_links), cmocka_journey(test_looks),
-		cmocka_journey(test_origin), cmocka_journey(test_lost_slow), cmocka_journey(test_silent_free),
+		cmocka_journey(test_links), cmocka_journey(test_no_links), cmocka_journey(test_cut_unseen),
+		cmocka_journey(test_looks), cmocka_journey(test_origin), cmocka_journey(test_lost_slow), cmocka_journey(test_silent_free),
 		cmocka_journey(test_ends_ask), cmocka_journey(test_ack_moves_on),
 		cmocka_journey(test_identity_tcp), cmocka_journey(test_identity_udp),
 		cmocka_journey(test_payload_comes_and_goes),
