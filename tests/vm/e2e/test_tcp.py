@@ -139,6 +139,8 @@ def check_connection(c, family, change=lambda hops: hops):
     for packet in c.there + c.back:
         if packet["partial"]:
             raise Missed(f"the first hop of {brief([packet])}")
+        if packet["end"] == "unknown":
+            raise Missed(f"the last hop of {brief([packet])}")
         expect("partial, truncated, end, dir of " + brief([packet]),
                [packet[k] for k in ("partial", "truncated", "end", "dir")],
                [False, False, "delivered", "loc"])
