@@ -258,26 +258,34 @@ static __always_inline bool may_be_wanted(struct sk_buff *skb)
 
 /*
  * Where the wait in the socket is all that is asked for, a journey begins with it.
- * False: the packet has another form, or looks known.
+ * Returns whether that was all; it is not if the packet has an unusual form, or
+ * looks known. A function of its own, so that its stack is not beneath hop_unsure()'s.
  */
-static __always_inline bool begin_at_socket(struct entry *e, struct sk_buff *skb)
+static __noinline int begin_at_socket(struct sk_buff *skb, u32 cpu)
 {
 	struct wire_ip4 ip;
 	struct packet p;
+	struct entry e;
 	u64 now;
 
-	if (!cfg.begins_at_socket || e->record || !cfg.ipv4 || !read_datagram4(skb, &ip) ||
+	if (!entry_of(&e, skb, cpu) || tracked(&e))
+		return 0;
+	if (!may_be_wanted(skb)) {
+		refuse(&e, REFUSED_TRANSPORT);
+		return 1;
+	}
+	if (!cfg.ipv4 || !read_datagram4(skb, &ip) ||
 	    !wanted_ports(bpf_ntohs(ip.l4.udp.source), bpf_ntohs(ip.l4.udp.dest)))
-		return false;
+		return 0;
 	now = bpf_ktime_get_ns();
 	tell_datagram4(&p, &ip);
-	if (!admit(e, &p, now, REFUSED_TRANSPORT, PARSED))
-		return true;
-	arrive(e->record, READ(skb, dev));
-	arrive_at_socket(e->record, 0);
-	stamp_anew(e->record, HOP_UDP_ENQUEUE, PLACE_ENQUEUE, now, e->cpu, false);
-	publish(e);
-	return true;
+	if (!admit(&e, &p, now, REFUSED_TRANSPORT, PARSED))
+		return 1;
+	arrive(e.record, READ(skb, dev));
+	arrive_in_queue(e.record);
+	stamp_anew(e.record, HOP_UDP_ENQUEUE, PLACE_ENQUEUE, now, cpu, false);
+	publish(&e);
+	return 1;
 }
 
 /*
@@ -291,14 +299,14 @@ static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id 
 	enum link link;
 	u64 now;
 
+	if (id == HOP_UDP_ENQUEUE && cfg.begins_at_socket && begin_at_socket(skb, cpu))
+		return 0;
 	if (!entry_of(&e, skb, cpu))
 		return 0;
 	if (!tracked(&e) && !may_be_wanted(skb)) {
 		refuse(&e, REFUSED_TRANSPORT);
 		return 0;
 	}
-	if (id == HOP_UDP_ENQUEUE && begin_at_socket(&e, skb))
-		return 0;
 	now = bpf_ktime_get_ns();
 	link = e.record ? link_of(&e, hop_place(id), NULL, now) : UNSURE;
 	if (link == UNSURE) {

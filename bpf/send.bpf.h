@@ -143,27 +143,37 @@ static __noinline int send_headed(struct sk_buff *skb, struct net *net, u32 id, 
 	return 0;
 }
 
-/* The same where it is a datagram of the usual form: all that is parsed lies where it is expected. */
-static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net)
+/*
+ * The same of a datagram of the usual form: all that is parsed lies where it is
+ * expected. Returns whether it is one. A function of its own, so that its stack is
+ * not beneath send_headed()'s.
+ */
+static __noinline int send_datagram4(struct sk_buff *skb, struct net *net, u32 cpu)
 {
-	u32 cpu = count_hit(HOP_IP_SEND_SKB);
 	struct wire_ip4 ip;
 	struct packet p;
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu))
+	if (!entry_of(&e, skb, cpu) || tracked(&e) || !cfg.ipv4 || !cfg.udp || !read_datagram4(skb, &ip))
 		return 0;
-	if (tracked(&e) || !cfg.ipv4 || !cfg.udp || !read_datagram4(skb, &ip))
-		return send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP));
 	if (!wanted_ports(bpf_ntohs(ip.l4.udp.source), bpf_ntohs(ip.l4.udp.dest))) {
 		refuse(&e, REFUSED_BEFORE_OUTPUT);
-		return 0;
+		return 1;
 	}
 	now = bpf_ktime_get_ns();
 	tell_datagram4(&p, &ip);
 	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, now, net, true);
-	return 0;
+	return 1;
+}
+
+static __always_inline int hop_send_headed4(struct sk_buff *skb, struct net *net)
+{
+	u32 cpu = count_hit(HOP_IP_SEND_SKB);
+
+	if (send_datagram4(skb, net, cpu))
+		return 0;
+	return send_headed(skb, net, HOP_IP_SEND_SKB, bpf_htons(ETH_P_IP));
 }
 
 static __always_inline int hop_send_headed6(struct sk_buff *skb)
