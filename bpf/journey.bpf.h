@@ -205,7 +205,7 @@ static __always_inline void arrive(struct record *r, struct net_device *dev)
 	r->last_netns = READ(net, ns.inum);
 	r->last_ifindex = READ(dev, ifindex);
 	note_device(r->last_netns, r->last_ifindex, dev);
-	if (cfg.must_meet)
+	if ((r->met & cfg.must_meet) != cfg.must_meet)
 		r->met |= meets(r->last_netns, dev);
 }
 
@@ -217,7 +217,7 @@ static __always_inline void arrive_at_socket(struct record *r, u32 netns)
 	if (!netns)
 		return;
 	r->last_netns = netns;
-	if (cfg.must_meet)
+	if ((r->met & cfg.must_meet) != cfg.must_meet)
 		r->met |= meets(netns, NULL);
 }
 
