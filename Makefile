@@ -123,4 +123,4 @@ install: all
 clean:
 	rm -rf $(B)/src $(B)/bpf $(B)/tests $(B)/core $(B)/bench $(B)/slowpkt* $(B)/vmlinux
 
--include $(OBJS:.o=.d) $(BPF_OBJS:.o=.d) $(TESTS:=.d)
+-include $(OBJS:.o=.d) $(BPF_OBJS:.o=.d) $(TESTS:=.d) $(wildcard $(B)/bench/*.d)

@@ -11,49 +11,20 @@
  * Both ends are this process, so that nothing but the packet's way costs.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { PARTS = 5, SIZE = 64, WARM_UP = 200 };
+#include "common.h"
+
 static const uint32_t FIRST_SOURCE = 10u << 24 | 64u << 16; /* 10.64.0.0, in front of 4 million */
-
-static void check(int result, const char *what)
-{
-	if (result >= 0)
-		return;
-	fprintf(stderr, "flows: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 /* A UDP socket of a netns: that stays the socket's, whereever the process goes. */
 static int socket_in(const char *netns)
 {
-	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/run/netns/%s", netns);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	check(fd, path);
-	check(setns(fd, CLONE_NEWNET), path);
-	close(fd);
+	enter(netns);
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	check(fd, "socket");
 	return fd;
@@ -106,13 +77,6 @@ static uint64_t go(int from, int at, const struct sockaddr_in *to, int start, in
 	return now() - begin;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static void measure(int from, int at, const struct sockaddr_in *to, int flows, int count)
 {
 	uint64_t part[PARTS];
@@ -120,8 +84,7 @@ static void measure(int from, int at, const struct sockaddr_in *to, int flows, i
 	go(from, at, to, 0, WARM_UP, flows);
 	for (int i = 0; i < PARTS; i++)
 		part[i] = go(from, at, to, count / PARTS * i, count / PARTS, flows);
-	qsort(part, PARTS, sizeof(part[0]), by_size);
-	printf("%llu\n", (unsigned long long)part[PARTS / 2] / (count / PARTS));
+	printf("%llu\n", (unsigned long long)median(part) / (count / PARTS));
 }
 
 /* Fails if one of them found no room in the socket. */

@@ -14,55 +14,14 @@
  * Meant for a VM with one CPU and --icount, where a nanosecond is an instruction.
  */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { WARM_UP = 200, PARTS = 5, SIZE = 64 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "roundtrip: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static void check(int result, const char *what)
-{
-	if (result < 0)
-		die(what);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static void enter(const char *netns)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/run/netns/%s", netns);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	check(fd, path);
-	check(setns(fd, CLONE_NEWNET), path);
-	close(fd);
-}
+#include "common.h"
 
 /*
  * Both ends stay on one CPU, should there be more. As batch they do not preempt one
@@ -181,21 +140,13 @@ static uint64_t rest(int n, char **pids)
 	}
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static uint64_t median_of_parts(int fd, int count)
 {
 	uint64_t part[PARTS];
 
 	for (int i = 0; i < PARTS; i++)
 		part[i] = go(fd, count / PARTS);
-	qsort(part, PARTS, sizeof(part[0]), by_size);
-	return part[PARTS / 2] / (count / PARTS);
+	return median(part) / (count / PARTS);
 }
 
 int main(int argc, char **argv)
