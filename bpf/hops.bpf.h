@@ -98,7 +98,8 @@ static __always_inline int hop_at_device(struct sk_buff *skb, struct entry *e, c
 			return 0;
 		}
 	}
-	return hop_unsure(skb, now, how | AS_HOP(id) | refused_at(place)), 0;
+	hop_unsure(skb, now, how | AS_HOP(id) | refused_at(place));
+	return 0;
 }
 
 static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id, const u32 how)
@@ -178,7 +179,9 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 			refuse(&e, REFUSED_RECEIVE);
 			return 0;
 		}
-		if (refused_here(&e, place) && !is_nic(READ(skb, dev)))
+		if (!stays_refused(&e, place))
+			elsewhere(&e);
+		else if (!is_nic(READ(skb, dev)))
 			return 0;
 	}
 	dev = READ(skb, dev);
