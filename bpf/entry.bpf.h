@@ -6,8 +6,6 @@
 #include "read.bpf.h"
 #include "shared.bpf.h"
 
-enum { WAY_RESERVED = 1 };	/* claimed, but its record is not whole yet */
-
 /* A packet's place in the table. record is NULL where it is not tracked. */
 struct entry {
 	struct set *set;
@@ -16,6 +14,8 @@ struct entry {
 	u64 *refused;	/* of set->refused[]: where a refusal of this packet is remembered */
 	u64 skb;	/* its address */
 	u64 home;	/* the way where it is, if nobody was there first */
+	u32 index;	/* of the set */
+	u32 way;	/* of the record */
 	u32 cpu;	/* this one */
 	u32 gen;	/* the record's when it was found, or begun */
 	bool begun;	/* at this hop */
@@ -32,6 +32,7 @@ static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
 	if (!e->set)
 		return false;
 	e->skb = (u64)skb;
+	e->index = index;
 	e->cpu = cpu;
 	e->record = NULL;
 	e->begun = false;
@@ -46,6 +47,7 @@ static __always_inline void set_way(struct entry *e, u64 way)
 
 	/* one pointer: the compiler would add it up anew for each field */
 	asm volatile("" : "+r"(record));
+	e->way = way;
 	e->tag = &e->set->skb[way];
 	e->record = record;
 	e->gen = e->record->gen;

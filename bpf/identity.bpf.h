@@ -95,39 +95,43 @@ static __always_inline enum link link_of(const struct entry *e, const enum place
 	return is_chained(e, now) ? CHAINED : UNSURE;
 }
 
-static __always_inline bool same_tuple(const struct tuple *a, const struct tuple *b)
+/* What differs between the ends of two tuples; 0: nothing. */
+static __always_inline u64 other_source(const struct tuple *a, const struct tuple *b)
 {
-	return a->src[1] == b->src[1] && a->dst[1] == b->dst[1] && a->sport == b->sport &&
-	       a->dport == b->dport && a->src[0] == b->src[0] && a->dst[0] == b->dst[0];
+	return (a->src[1] ^ b->src[1]) | (a->src[0] ^ b->src[0]) | (a->sport ^ b->sport);
 }
 
-/* One end is as it was: NAT of one kind changes only the other. */
-static __always_inline bool same_endpoint(const struct tuple *a, const struct tuple *b)
+static __always_inline u64 other_destination(const struct tuple *a, const struct tuple *b)
 {
-	return (a->src[1] == b->src[1] && a->src[0] == b->src[0] && a->sport == b->sport) ||
-	       (a->dst[1] == b->dst[1] && a->dst[0] == b->dst[0] && a->dport == b->dport);
+	return (a->dst[1] ^ b->dst[1]) | (a->dst[0] ^ b->dst[0]) | (a->dport ^ b->dport);
+}
+
+static __always_inline bool same_tuple(const struct tuple *a, const struct tuple *b)
+{
+	return !(other_source(a, b) | other_destination(a, b));
 }
 
 /*
  * Whether the record is this packet's: pointers are used again soon, and many
  * frees pass no tracepoint. The tuple may have changed: netfilter was passed, or
- * may have been, since the packet was last looked at.
+ * may have been, since the packet was last looked at. Masks in place of branches,
+ * as in nonzero().
  */
 static __always_inline bool is_same(const struct record *r, const struct packet *p)
 {
-	bool payload = r->flags & RECORD_PAYLOAD && p->has_payload;
-	bool id = r->ip_id && p->ip_id;
+	u64 payload = nonzero(r->flags & RECORD_PAYLOAD) & nonzero(p->has_payload);
+	u64 id = nonzero(r->ip_id) & nonzero(p->ip_id);
+	u64 udp = nonzero(p->tuple.proto ^ IPPROTO_TCP);
+	u64 differs = (r->last.proto ^ p->tuple.proto) | (r->last.family ^ p->tuple.family);
 
-	if (r->last.proto != p->tuple.proto || r->last.family != p->tuple.family)
-		return false;
-	if ((id && r->ip_id != p->ip_id) || (payload && r->payload != p->payload))
-		return false;
-	if (p->tuple.proto == IPPROTO_TCP ? r->seq != p->seq || r->ack != p->ack : r->len != p->len)
-		return false;
-	if (same_tuple(&r->last, &p->tuple))
-		return true;
-	/* without a number of its own a datagram must keep one end */
-	return p->tuple.proto == IPPROTO_TCP || id || payload || same_endpoint(&r->last, &p->tuple);
+	differs |= ((r->seq ^ p->seq) | (r->ack ^ p->ack)) & (udp - 1);
+	differs |= (r->len ^ p->len) & -udp;
+	differs |= (r->ip_id ^ p->ip_id) & -id;
+	differs |= (r->payload ^ p->payload) & -payload;
+	/* without a number of its own a datagram must keep one end: NAT of one kind changes only the other */
+	differs |= udp & ~(id | payload) & nonzero(other_source(&r->last, &p->tuple)) &
+		   nonzero(other_destination(&r->last, &p->tuple));
+	return !differs;
 }
 
 /* Takes over what this hop knows and earlier ones did not. */

@@ -15,121 +15,28 @@
 #include "packet.bpf.h"
 #include "refusal.bpf.h"
 #include "shared.bpf.h"
+#include "verdict.bpf.h"
 
-static __always_inline u64 total_limit(const struct record *r)
+static __always_inline void verdict(const struct entry *e, enum record_end end, u64 end_at)
 {
-	return r->first.proto == IPPROTO_TCP ? cfg.total_tcp : cfg.total_udp;
-}
-
-static __always_inline bool is_slow(const struct record *r, u64 end_at)
-{
-	u64 start = r->hop[0].at;
-
-	return r->flags & RECORD_SLOW || (end_at >= start && end_at - start >= total_limit(r));
-}
-
-/* Held where nothing but time passes: it may well be there still. */
-static __always_inline bool is_held(const struct record *r)
-{
-	return r->last_place == PLACE_ENQUEUE || (r->last_place == PLACE_QUEUE && cfg.sees_cut);
-}
-
-/* Whether a journey whose end is not seen is slow by now: of a held one all the time counts. */
-static __always_inline bool is_slow_by(const struct record *r, u64 now)
-{
-	if (!is_held(r))
-		return is_slow(r, r->last_at);
-	if (cfg.judge_stages && now >= r->last_at) {
-		u64 limit = r->last_place == PLACE_ENQUEUE ? cfg.stage[PLACE_ENQUEUE][PLACE_READ] :
-							     cfg.stage[PLACE_QUEUE][PLACE_XMIT];
-
-		if (now - r->last_at >= limit)
-			return true;
-	}
-	return is_slow(r, now);
-}
-
-/* Sends a slow journey up if it met all that is asked of the whole of it. Rare, so not inlined. */
-static __noinline int send_up(struct record *r, u32 end, u64 end_at)
-{
-	u32 hops;
-
-	if (!r || (r->met & cfg.must_meet) != cfg.must_meet)
-		return 0;
-	/* the sweep has printed it already, and there is nothing new to say */
-	if ((end == END_UNKNOWN || end == END_EVICTED) && r->reported == r->gen)
-		return 0;
-	/* what the sweep has printed it has counted */
-	if (r->reported != r->gen)
-		my_counts()->slow++;
-	if (!record_intact(r)) {
-		my_counts()->torn++;
-		return 0;
-	}
-	r->end = end;
-	r->end_at = end_at;
-	hops = r->hops;
-	asm volatile("" : "+r"(hops));	/* as in stamp() */
-	if (hops > RECORD_HOPS)
-		return 0;
-	if (bpf_ringbuf_output(&events, r, offsetof(struct record, hop) + hops * sizeof(struct hop), 0))
-		my_counts()->lost++;
-	return 0;
-}
-
-static __always_inline void verdict(struct record *r, enum record_end end, u64 end_at)
-{
-	if (is_slow(r, end_at))
-		send_up(r, end, end_at);
+	if (is_slow(e->record, end_at))
+		send_up(e->index, e->way, end, end_at);
 }
 
 /* The journey of this pointer is over, though its end was not seen: another packet has the pointer now. */
 static __always_inline void lose(struct entry *e)
 {
-	if (is_ours(e))
-		verdict(e->record, END_UNKNOWN, e->record->last_at);
-	release(e);
-}
-
-/*
- * A full set: the way of its oldest journey that is not slow, counted from the
- * packet's home; the journey is counted, a slow one sent.
- */
-static __noinline u32 evict(struct set *set, u64 home, u64 now)
-{
-	u32 way = now & (SET_WAYS - 1);
-	u64 oldest = NEVER;
-	struct record *r;
-
-	if (!set)
-		return 0;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < SET_WAYS; i++) {
-		r = &set->way[i];
-		if (set->skb[i] == WAY_RESERVED)
-			continue;
-		if (r->hop[0].at < oldest && !is_slow_by(r, now)) {
-			oldest = r->hop[0].at;
-			way = i;
-		}
-	}
-	r = &set->way[way & (SET_WAYS - 1)];
-	my_counts()->evicted++;
-	if (is_slow_by(r, now))
-		send_up(r, END_EVICTED, is_held(r) ? now : r->last_at);
-	return (way - home) & (SET_WAYS - 1);
+	lose_way(e->index, e->way, e->gen);
+	e->record = NULL;
 }
 
 /* Points the entry at a way for a new journey: at home if it can be. */
 static __always_inline void claim(struct entry *e, u64 now)
 {
 	u64 way = e->home;
-	u32 i;
 
-	for (i = 0; i < SET_WAYS && e->set->skb[way]; i++)
-		way = (way + 1) & (SET_WAYS - 1);
-	if (i == SET_WAYS)
-		way = (e->home + evict(e->set, e->home, now)) & (SET_WAYS - 1);
+	if (e->set->skb[way])
+		way = away_from_home(e->index, way, now) & (SET_WAYS - 1);
 	set_way(e, way);
 	*e->tag = WAY_RESERVED;
 }
@@ -294,7 +201,7 @@ static __always_inline void end_journey(struct entry *e, struct sk_buff *skb, en
 		else if (!r->segs)
 			r->segs = 1;
 	}
-	verdict(r, end, now);
+	verdict(e, end, now);
 	release(e);
 }
 

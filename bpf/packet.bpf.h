@@ -24,6 +24,10 @@ enum {
 	MAX_VLAN_TAGS = 2,
 };
 
+/* A bit for each of them. */
+#define EXT_HEADERS (1ull << EXT_HOPOPTS | 1ull << EXT_ROUTING | 1ull << EXT_FRAGMENT | \
+		     1ull << EXT_AUTH | 1ull << EXT_DSTOPTS)
+
 struct wire_tcp {
 	__be16 source, dest;
 	__be32 seq, ack;
@@ -129,6 +133,13 @@ static __always_inline void set_v6(struct tuple *t, const __be32 *src, const __b
 	t->dst[1] = two_words(dst + 2);
 }
 
+/* known: 1, or 0 where the bytes are not the packet's. */
+static __always_inline void tell_payload(struct packet *p, const __be32 *bytes, u64 known)
+{
+	p->has_payload = known;
+	p->payload = two_words(bytes) & -known;
+}
+
 /*
  * l4_len: the transport header and what follows it, bytes; linear: as many of
  * them as lie in the linear part, the header at least. The options stand in for a
@@ -147,8 +158,7 @@ static __always_inline void tell_tcp(struct packet *p, const struct wire_tcp *tc
 	p->win = bpf_ntohs(tcp->window);
 	p->tcp_flags = tcp->flags;
 	p->len = l4_len - header;
-	p->has_payload = header >= 32 && linear >= 32;
-	p->payload = p->has_payload ? two_words(&tcp->options[1]) : 0;
+	tell_payload(p, &tcp->options[1], at_least(header, 32) & at_least(linear, 32));
 }
 
 static __always_inline enum parsed parse_tcp(struct packet *p, const struct wire_tcp *tcp, u32 l4_len,
@@ -169,8 +179,7 @@ static __always_inline void tell_udp(struct packet *p, const struct wire_udp *ud
 	p->tuple.sport = bpf_ntohs(udp->source);
 	p->tuple.dport = bpf_ntohs(udp->dest);
 	p->len = len - 8;
-	p->has_payload = here >= 16;
-	p->payload = p->has_payload ? two_words(udp->payload) : 0;
+	tell_payload(p, udp->payload, at_least(here, 16));
 	p->seq = p->ack = 0;
 	p->win = 0;
 	p->tcp_flags = 0;
@@ -271,22 +280,18 @@ static __noinline int skip_extensions(const void *l3, u32 next, u32 *off, bool *
 		return -1;
 #pragma clang loop unroll(disable)
 	for (int i = 0; i <= MAX_EXT_HEADERS; i++) {
-		if (next != EXT_HOPOPTS && next != EXT_ROUTING && next != EXT_FRAGMENT &&
-		    next != EXT_AUTH && next != EXT_DSTOPTS)
+		u64 frag = 1 - nonzero(next ^ EXT_FRAGMENT), auth = 1 - nonzero(next ^ EXT_AUTH);
+
+		if (next > EXT_DSTOPTS || !(EXT_HEADERS >> next & 1))
 			return next;
 		if (bpf_probe_read_kernel(ext, sizeof(ext), l3 + *off))
 			return -1;
 		/* a later fragment has no ports; its offset is in the upper 13 bits */
-		if (next == EXT_FRAGMENT && (ext[2] || ext[3] & 0xf8))
+		if (frag & nonzero(ext[2] | (ext[3] & 0xf8)))
 			return -1;
-		if (next == EXT_FRAGMENT)
-			*fragment = ext[3] & 1;
-		if (next == EXT_FRAGMENT)
-			*off += 8;
-		else if (next == EXT_AUTH)
-			*off += (ext[1] + 2) * 4;
-		else
-			*off += (ext[1] + 1) * 8;
+		*fragment |= frag & ext[3];
+		/* a fragment's has no length, that of AH is in words */
+		*off += ((ext[1] & (frag - 1)) + 1 + auth) * 8 >> auth;
 		next = ext[0];
 	}
 	return -1;

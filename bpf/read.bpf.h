@@ -32,6 +32,25 @@
 #define BOUND(x, mask) asm volatile("%0 &= %1" : "+r"(x) : "i"(mask))
 
 /*
+ * Whether x is not 0, as 1 or 0, in plain arithmetic: of a branch the verifier
+ * would follow both ways, through all that comes behind it.
+ */
+static __always_inline u64 nonzero(u64 x)
+{
+	x |= -x;
+	asm volatile("" : "+r"(x));
+	return x >> 63;
+}
+
+/* The same: whether a >= b, for numbers below 2^62. */
+static __always_inline u64 at_least(s64 a, s64 b)
+{
+	a -= b;
+	asm volatile("" : "+r"(a));
+	return ~(u64)a >> 63;
+}
+
+/*
  * The low half of a pointer as a number. A verifier that would refuse arithmetic
  * on a BTF pointer takes a 32-bit one for a scalar; the compiler must not see it,
  * or it would copy the pointer with a 32-bit move first, which is refused.

@@ -13,6 +13,7 @@
 enum {
 	RECORD_HOPS = 32,
 	SET_WAYS = 4,
+	WAY_RESERVED = 1,	/* in a set's skb[]: claimed, but its record is not whole yet */
 	COMM_LEN = 16,		/* TASK_COMM_LEN */
 	DEV_NAME_LEN = 16,	/* IFNAMSIZ */
 };

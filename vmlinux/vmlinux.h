@@ -19,6 +19,7 @@ typedef __u16 u16;
 typedef __s32 s32;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s64 s64;
 typedef _Bool bool;
 typedef __u16 __be16;
 typedef __u32 __be32;

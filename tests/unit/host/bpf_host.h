@@ -87,6 +87,16 @@ enum {
 #define FN(target, args...) TP(target, args)
 #define BPF_PROG(name, args...) name(const u64 *ctx, args)
 
+static inline u64 nonzero(u64 x)
+{
+	return x != 0;
+}
+
+static inline u64 at_least(s64 a, s64 b)
+{
+	return a >= b;
+}
+
 static inline u32 ptr_low(const void *p)
 {
 	return (u32)(u64)p;

@@ -9,6 +9,7 @@
 
 #include "packet_host.h"
 #include "../../../bpf/hooks.bpf.h"
+#include "../../../bpf/verdict.bpf.c"
 
 enum {
 	HOST_NS = 4026531840u,
