@@ -9,13 +9,10 @@
 /* A packet's place in the table. record is NULL where it is not tracked. */
 struct entry {
 	struct set *set;
+	struct record *home;	/* where it is, if nobody was there first; a refusal of this packet is remembered there */
 	struct record *record;
-	u64 *tag;	/* of set->skb[]: the record's */
-	u64 *refused;	/* of set->refused[]: where a refusal of this packet is remembered */
 	u64 skb;	/* its address */
-	u64 home;	/* the way where it is, if nobody was there first */
 	u32 index;	/* of the set */
-	u32 way;	/* of the record */
 	u32 cpu;	/* this one */
 	u32 gen;	/* the record's when it was found, or begun */
 	bool begun;	/* at this hop */
@@ -36,29 +33,36 @@ static __always_inline bool entry_of(struct entry *e, const void *skb, u32 cpu)
 	e->cpu = cpu;
 	e->record = NULL;
 	e->begun = false;
-	e->home = hash >> 6 & (SET_WAYS - 1);
-	e->refused = &e->set->refused[e->home];
+	e->home = at_offset(e->set, hash << 4 & (SET_WAYS - 1) * sizeof(struct record));
 	return true;
 }
 
-static __always_inline void set_way(struct entry *e, u64 way)
+/* A record's way in its set: sets are pages. */
+static __always_inline u32 way_of(const struct record *r)
+{
+	return ptr_low(r) / sizeof(struct record) & (SET_WAYS - 1);
+}
+
+static __always_inline void set_record(struct entry *e, struct record *record)
+{
+	e->record = record;
+	e->gen = record->gen;
+}
+
+static __always_inline void set_way(struct entry *e, u32 way)
 {
 	struct record *record = &e->set->way[way];
 
-	/* one pointer: the compiler would add it up anew for each field */
 	asm volatile("" : "+r"(record));
-	e->way = way;
-	e->tag = &e->set->skb[way];
-	e->record = record;
-	e->gen = e->record->gen;
+	set_record(e, record);
 }
 
 /* Whether the packet is tracked in the way that was free for it nearly always. */
 static __always_inline bool at_home(struct entry *e)
 {
-	if (e->set->skb[e->home] != e->skb)
+	if (e->home->skb != e->skb)
 		return false;
-	set_way(e, e->home);
+	set_record(e, e->home);
 	return true;
 }
 
@@ -69,7 +73,7 @@ static __always_inline bool at_home(struct entry *e)
 static __always_inline bool elsewhere(struct entry *e)
 {
 	for (u32 way = 0; way < SET_WAYS; way++) {
-		if (e->set->skb[way] == e->skb) {
+		if (e->set->way[way].skb == e->skb) {
 			set_way(e, (way + zero) & (SET_WAYS - 1));
 			return true;
 		}
@@ -90,9 +94,11 @@ static __always_inline bool is_ours(const struct entry *e)
 
 static __always_inline void release(struct entry *e)
 {
+	u64 skb = e->record->skb;
+
 	/* reserved: claimed at this hop, and perhaps by another packet at the same time */
-	if (*e->tag == e->skb || (e->begun && *e->tag == WAY_RESERVED))
-		*e->tag = 0;
+	if (skb == e->skb || (e->begun && skb == WAY_RESERVED))
+		e->record->skb = 0;
 	e->record = NULL;
 }
 

@@ -75,7 +75,7 @@ static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 static __always_inline void hop_sure(struct entry *e, const enum hop_id id, u64 now, enum link link)
 {
 	if (link == CHAINED)
-		stamp_chained(e->record, id, now);
+		stamp_chained(e->record, id, now, e->cpu);
 	else
 		stamp_anew(e->record, id, hop_place(id), now, e->cpu, false);
 }
@@ -146,7 +146,7 @@ static __always_inline int hop_bridge(struct sk_buff *skb)
 /* The packet was refused when netif_rx took it. */
 static __always_inline bool came_from_backlog(const struct entry *e)
 {
-	return *e->refused == e->skb + REFUSED_NETIF_RX;
+	return e->home->refused == e->skb + REFUSED_NETIF_RX;
 }
 
 /*
@@ -188,7 +188,8 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 	now = bpf_ktime_get_ns();
 	link = e.record ? link_received(&e, place, dev, now) : UNSURE;
 	if (link != UNSURE) {
-		arrive(e.record, dev);
+		if (link == CHAINED)	/* out of the backlog it comes where it was put in */
+			arrive(e.record, dev);
 		hop_sure(&e, id, now, link);
 		return 0;
 	}
@@ -465,7 +466,8 @@ static __always_inline bool hand_over(struct entry *whole, struct entry *first, 
 		lose(first);
 	claim(first, now);
 	if (first->record != record)
-		bpf_probe_read_kernel(first->record, sizeof(*record), record);
+		bpf_probe_read_kernel(&first->record->gen, sizeof(*record) - offsetof(struct record, gen),
+				      &record->gen);
 	first->begun = true;
 	first->gen = whole->gen;
 	if (is_ours(first))

@@ -24,12 +24,6 @@ enum link {
 	QUEUED,		/* through a queue out of which nothing is freed but by kfree_skb */
 };
 
-/* Whether the record's last hop was on this CPU, and just now. */
-static __always_inline bool is_chained(const struct entry *e, u64 now)
-{
-	return WHERE_CPU(e->record->last_where) == e->cpu && now - e->record->last_at < SOON;
-}
-
 /* Reassembly frees all fragments but one without a word. */
 static __always_inline bool is_whole(const struct entry *e)
 {
@@ -51,14 +45,16 @@ static __always_inline enum link link_of(const struct entry *e, const enum place
 					 struct net_device *dev, u64 now)
 {
 	const struct record *r = e->record;
-	u8 last = r->last_place;
+	/* its last place, if it was on this CPU; else nothing that is asked for */
+	u32 last = r->last_link ^ last_link(0, e->cpu);
+	u8 place_before = last;
 
 	switch (place) {
 	case PLACE_XMIT:
 		/* where GSO's cutting is not seen, this may be a segment of another packet */
-		return cfg.sees_cut && last == PLACE_QUEUE && is_where_it_was(e, dev) ? QUEUED : UNSURE;
+		return cfg.sees_cut && place_before == PLACE_QUEUE && is_where_it_was(e, dev) ? QUEUED : UNSURE;
 	case PLACE_RECEIVE:
-		if (last == PLACE_NETIF_RX && is_where_it_was(e, dev))
+		if (place_before == PLACE_NETIF_RX && is_where_it_was(e, dev))
 			return QUEUED;
 		if (last != PLACE_BRIDGE)
 			return UNSURE;
@@ -92,7 +88,7 @@ static __always_inline enum link link_of(const struct entry *e, const enum place
 	default:
 		return UNSURE;
 	}
-	return is_chained(e, now) ? CHAINED : UNSURE;
+	return now - r->last_at < SOON ? CHAINED : UNSURE;
 }
 
 /* What differs between the ends of two tuples; 0: nothing. */

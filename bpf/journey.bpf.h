@@ -20,25 +20,24 @@
 static __always_inline void verdict(const struct entry *e, enum record_end end, u64 end_at)
 {
 	if (is_slow(e->record, end_at))
-		send_up(e->index, e->way, end, end_at);
+		send_up(e->index, way_of(e->record), end, end_at);
 }
 
 /* The journey of this pointer is over, though its end was not seen: another packet has the pointer now. */
 static __always_inline void lose(struct entry *e)
 {
-	lose_way(e->index, e->way, e->gen);
+	lose_way(e->index, way_of(e->record), e->gen);
 	e->record = NULL;
 }
 
 /* Points the entry at a way for a new journey: at home if it can be. */
 static __always_inline void claim(struct entry *e, u64 now)
 {
-	u64 way = e->home;
-
-	if (e->set->skb[way])
-		way = away_from_home(e->index, way, now) & (SET_WAYS - 1);
-	set_way(e, way);
-	*e->tag = WAY_RESERVED;
+	if (!e->home->skb)
+		set_record(e, e->home);
+	else
+		set_way(e, away_from_home(e->index, way_of(e->home), now) & (SET_WAYS - 1));
+	e->record->skb = WAY_RESERVED;
 }
 
 /*
@@ -60,7 +59,6 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	r->last_dev = 0;
 	r->last_spot = 0;
 	r->last_tid = 0;
-	r->end_at = 0;
 	r->drop_reason = 0;
 	r->first = p->tuple;
 	r->last = p->tuple;
@@ -72,7 +70,6 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 	r->payload = p->payload;
 	r->segs = 0;
 	r->tcp_flags = p->tcp_flags;
-	r->reported = 0;
 	forgive(e);
 	counts_of(e->cpu)->matched++;
 }
@@ -81,7 +78,7 @@ static __always_inline void begin(struct entry *e, const struct packet *p, u64 n
 static __always_inline void publish(struct entry *e)
 {
 	if (e->begun && is_ours(e))
-		*e->tag = e->skb;
+		e->record->skb = e->skb;
 }
 
 /* Whether the stage that ends at this place, now, is one that is judged and slow. */
@@ -100,20 +97,29 @@ static __always_inline bool is_slow_at(const struct record *r, enum place place,
 	return is_slow(r, now) || is_slow_stage(r, place, now);
 }
 
+/* What the packet meets where it is now; dev: NULL at a socket. */
+static __always_inline void meet(struct record *r, u32 netns, struct net_device *dev)
+{
+	if (cfg.must_meet && (r->met & cfg.must_meet) != cfg.must_meet)
+		r->met |= meets(netns, dev);
+}
+
 /* The packet is at a device now: what a hop there will say. */
 static __always_inline void arrive(struct record *r, struct net_device *dev)
 {
+	u32 netns, ifindex;
 	struct net *net;
 
 	if (r->last_dev == (u64)dev)
 		return;
 	net = READ(dev, nd_net.net);
+	netns = READ(net, ns.inum);
+	ifindex = READ(dev, ifindex);
 	r->last_dev = (u64)dev;
-	r->last_netns = READ(net, ns.inum);
-	r->last_ifindex = READ(dev, ifindex);
-	note_device(r->last_netns, r->last_ifindex, dev);
-	if ((r->met & cfg.must_meet) != cfg.must_meet)
-		r->met |= meets(r->last_netns, dev);
+	r->last_netns = netns;
+	r->last_ifindex = ifindex;
+	note_device(netns, ifindex, dev);
+	meet(r, netns, dev);
 }
 
 /* The packet is at a socket of the netns, or in the netns it was in (0). */
@@ -124,12 +130,11 @@ static __always_inline void arrive_at_socket(struct record *r, u32 netns)
 	if (!netns)
 		return;
 	r->last_netns = netns;
-	if ((r->met & cfg.must_meet) != cfg.must_meet)
-		r->met |= meets(netns, NULL);
+	meet(r, netns, NULL);
 }
 
 /* Adds a hop where the packet has arrived. tid: of the current task; where: as in struct hop. */
-static __always_inline void stamp(struct record *r, enum place place, u64 now, u32 tid, u32 where)
+static __always_inline void stamp(struct record *r, enum place place, u64 now, u32 cpu, u32 tid, u32 where)
 {
 	u32 n = r->hops;
 	struct hop *hop;
@@ -138,7 +143,7 @@ static __always_inline void stamp(struct record *r, enum place place, u64 now, u
 		r->flags |= RECORD_SLOW;
 	r->last_at = now;
 	r->last_where = where;
-	r->last_place = place;
+	r->last_link = last_link(place, cpu);
 	/* the verifier forgets the bound if the compiler checks a copy */
 	asm volatile("" : "+r"(n));
 	if (n >= RECORD_HOPS) {
@@ -154,11 +159,11 @@ static __always_inline void stamp(struct record *r, enum place place, u64 now, u
 }
 
 /* A hop on the same CPU and in the same task as the one before. */
-static __always_inline void stamp_chained(struct record *r, const enum hop_id id, u64 now)
+static __always_inline void stamp_chained(struct record *r, const enum hop_id id, u64 now, u32 cpu)
 {
 	u32 where = (r->last_where & ~((u32)WHERE_OWNER | ((1 << WHERE_HOP_BITS) - 1))) | id;
 
-	stamp(r, hop_place(id), now, r->last_tid, where);
+	stamp(r, hop_place(id), now, cpu, r->last_tid, where);
 }
 
 /* A hop anywhere, in any task. owner: it sends or reads the packet. */
@@ -174,7 +179,7 @@ static __always_inline void stamp_anew(struct record *r, enum hop_id id, enum pl
 	}
 	if (owner && cfg.pid && cfg.pid == task >> 32)
 		r->met |= MET_PID;
-	stamp(r, place, now, task, where);
+	stamp(r, place, now, cpu, task, where);
 }
 
 /* The same where the record was found, or begun, long ago: another packet may have taken it meanwhile. */

@@ -33,7 +33,7 @@ static __noinline int store_device(u32 netns, u32 ifindex, struct net_device *de
 
 static __always_inline void note_device(u32 netns, u32 ifindex, struct net_device *dev)
 {
-	u64 *seen = &devs_seen[(ifindex ^ netns * 31) & (SEEN - 1)];
+	u64 *seen = &devs_seen[(netns + ifindex) & (SEEN - 1)];
 
 	if (!seen_before(seen, (u64)netns << 32 | ifindex))
 		store_device(netns, ifindex, dev);

@@ -429,11 +429,13 @@ static __noinline u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
 	return parse_tcp(p, &tcp, len, len - READ(skb, data_len));
 }
 
-/* Whether an skb is a whole datagram over IPv4 in its usual form, all of it linear; *ip: its headers. */
+/* Whether an skb is a whole datagram over IPv4 in its usual form, all of it linear; *ip: its headers, up to UDP's. */
 static __always_inline bool read_datagram4(struct sk_buff *skb, struct wire_ip4 *ip)
 {
+	const u32 size = offsetof(struct wire_ip4, l4) + sizeof(struct wire_udp);
+
 	return !READ(skb, data_len) &&
-	       !bpf_probe_read_kernel(ip, sizeof(*ip), READ(skb, head) + READ(skb, network_header)) &&
+	       !bpf_probe_read_kernel(ip, size, READ(skb, head) + READ(skb, network_header)) &&
 	       ip->ver_ihl == 0x45 && ip->protocol == IPPROTO_UDP && !(ip->frag_off & bpf_htons(0x3fff)) &&
 	       bpf_ntohs(ip->l4.udp.len) >= 8;
 }

@@ -32,6 +32,16 @@
 #define BOUND(x, mask) asm volatile("%0 &= %1" : "+r"(x) : "i"(mask))
 
 /*
+ * The address that lies so many bytes behind base, added up once and where the
+ * offset was: left to itself the compiler adds it up anew for each field, or spills.
+ */
+static __always_inline void *at_offset(void *base, u64 offset)
+{
+	asm volatile("%0 += %1" : "+r"(offset) : "r"(base));
+	return (void *)offset;
+}
+
+/*
  * Whether x is not 0, as 1 or 0, in plain arithmetic: of a branch the verifier
  * would follow both ways, through all that comes behind it.
  */
@@ -45,6 +55,8 @@ static __always_inline u64 nonzero(u64 x)
 /* The same: whether a >= b, for numbers below 2^62. */
 static __always_inline u64 at_least(s64 a, s64 b)
 {
+	if (__builtin_constant_p(a))
+		return a >= b;
 	a -= b;
 	asm volatile("" : "+r"(a));
 	return ~(u64)a >> 63;

@@ -24,7 +24,7 @@ enum {
 static __always_inline void leave_alone(struct entry *e, u32 how, enum parsed parsed)
 {
 	/* once a packet, not at each hop */
-	if (parsed == UNPARSED && (how & ANEW || *e->refused != e->skb + REFUSED_TRANSPORT))
+	if (parsed == UNPARSED && (how & ANEW || e->home->refused != e->skb + REFUSED_TRANSPORT))
 		my_counts()->unparsed++;
 	/* it may end unseen, or be readable at the next hop: not to be trusted */
 	refuse(e, REFUSED_TRANSPORT);

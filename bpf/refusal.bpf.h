@@ -9,7 +9,7 @@
 #include "entry.bpf.h"
 
 /*
- * Where a refused packet was last, in the low bits of its address in refused[];
+ * Where a refused packet was last, in the low bits of its address in `refused`;
  * skbs are aligned to eight bytes at least, the second one of a fclone pair to no more.
  */
 enum refused_at {
@@ -48,14 +48,14 @@ static __always_inline enum refused_at refused_at(const enum place place)
 
 static __always_inline void refuse(struct entry *e, enum refused_at at)
 {
-	*e->refused = e->skb + at;
+	e->home->refused = e->skb + at;
 }
 
 /* The packet is let through after all, or another one has the skb now. */
 static __always_inline void forgive(struct entry *e)
 {
-	if ((*e->refused & ~7ull) == e->skb)
-		*e->refused = 0;
+	if ((e->home->refused & ~7ull) == e->skb)
+		e->home->refused = 0;
 }
 
 /*
@@ -65,7 +65,7 @@ static __always_inline void forgive(struct entry *e)
  */
 static __always_inline bool stays_refused(struct entry *e, const enum place place)
 {
-	u64 was = *e->refused;
+	u64 was = e->home->refused;
 	bool holds;
 
 	switch (place) {

@@ -91,8 +91,9 @@ static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 	p.ip_id = 0;
 	p.fragment = false;
 	tell_tcp(&p, &tcp, READ(skb, len), 32);
-	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, now,
-		     READ(sk, __sk_common.skc_net.net), owns(sk));
+	/* no listener comes here, so nobody need ask owns() */
+	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, now, READ(sk, __sk_common.skc_net.net),
+		     READ(sk, sk_lock.owned));
 	return 0;
 }
 

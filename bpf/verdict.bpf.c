@@ -52,7 +52,7 @@ __noinline int lose_way(u32 index, u32 way, u32 gen)
 		return 0;
 	if (is_slow(r, r->last_at))
 		send_up(index, way, END_UNKNOWN, r->last_at);
-	set->skb[way] = 0;
+	r->skb = 0;
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static __always_inline u32 evict(struct set *set, u32 index, u64 now)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < SET_WAYS; i++) {
 		r = &set->way[i];
-		if (set->skb[i] == WAY_RESERVED)
+		if (r->skb == WAY_RESERVED)
 			continue;
 		if (r->hop[0].at < oldest && !is_slow_by(r, now)) {
 			oldest = r->hop[0].at;
@@ -90,7 +90,7 @@ __noinline int away_from_home(u32 index, u32 home, u64 now)
 	for (u32 i = 1; i < SET_WAYS; i++) {
 		u32 way = (home + i) & (SET_WAYS - 1);
 
-		if (!set->skb[way])
+		if (!set->way[way].skb)
 			return way;
 	}
 	return evict(set, index, now);

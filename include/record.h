@@ -13,7 +13,7 @@
 enum {
 	RECORD_HOPS = 32,
 	SET_WAYS = 4,
-	WAY_RESERVED = 1,	/* in a set's skb[]: claimed, but its record is not whole yet */
+	WAY_RESERVED = 1,	/* a record's skb: claimed, but it is not whole yet */
 	COMM_LEN = 16,		/* TASK_COMM_LEN */
 	DEV_NAME_LEN = 16,	/* IFNAMSIZ */
 };
@@ -87,7 +87,14 @@ enum record_met {
 	MET_PID = 1 << 2,
 };
 
+/*
+ * One way of a set of the table, 1 KB. skb and refused are the way's, and stay
+ * where they are when the rest is copied.
+ */
 struct record {
+	__u64 skb;		/* the packet's address; 0: free */
+	/* a packet at home here that no filter let through, so that the next hop need not parse it again */
+	__u64 refused;
 	__u32 gen;		/* of this journey; never 0 in a live record */
 	union {
 		struct {
@@ -122,8 +129,15 @@ struct record {
 	__u64 payload;
 	__u16 segs;		/* segments in this skb; 0: not known */
 	__u8 tcp_flags;		/* the header's byte: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, … */
-	__u8 last_place;	/* enum place of the last hop */
-	__u8 unused[4];
+	__u8 unused;
+	union {
+		struct {
+			__u8 last_place;	/* enum place of the last hop */
+			__u8 unused3;
+			__u16 last_cpu;
+		};
+		__u32 last_link;	/* all of it, as last_link() makes it */
+	};
 	/* the reader of a UDP datagram; with END_READ */
 	__u32 reader_pid;
 	__u32 reader_tid;
@@ -134,6 +148,12 @@ struct record {
 	__u64 unused_tail[5];
 	struct hop hop[RECORD_HOPS];
 };
+
+/* So that a hop asks for both with one comparison. */
+static inline __attribute__((always_inline)) __u32 last_link(enum place place, __u32 cpu)
+{
+	return place | cpu << 16;
+}
 
 /*
  * The generation of a journey follows from its first hop's time, so that a record
@@ -151,14 +171,8 @@ static inline __attribute__((always_inline)) int record_intact(const struct reco
 	       WHERE_GEN(r->hop[0].where) == (r->gen & ((1u << WHERE_GEN_BITS) - 1));
 }
 
-/*
- * One set of the table, a page. `skb` names the packet of each way (0: free);
- * `refused` remembers packets that no filter let through, so that they need not
- * be parsed again at the next hop.
- */
+/* One set of the table, a page. */
 struct set {
-	__u64 skb[SET_WAYS];
-	__u64 refused[SET_WAYS];
 	struct record way[SET_WAYS];
 };
 
@@ -193,7 +207,7 @@ enum { SEEN = 1024 };	/* devices, and tasks, whose names the kernel side knows t
 
 _Static_assert(sizeof(struct tuple) == 40, "tuple");
 _Static_assert(sizeof(struct hop) == 24, "hop");
-_Static_assert(sizeof(struct record) == 1008, "a set must be a page");
+_Static_assert(sizeof(struct record) == 1024, "an offset is a shift");
 _Static_assert(sizeof(struct set) == 4096, "a set must be a page");
 _Static_assert(HOP_IDS <= 1 << WHERE_HOP_BITS, "hop ids must fit into where");
 

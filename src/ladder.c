@@ -43,6 +43,11 @@ struct ladder {
 /* A trampoline passes at most six arguments on before 6.6 (473e3150e30a); of more the kernel is asked. */
 enum { ALWAYS_PASSED = 6 };
 
+static bool has_function(const struct btf *btf, const char *function)
+{
+	return btf && btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
+}
+
 static bool has_fentry(const struct btf *btf, const char *function)
 {
 	int id = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
@@ -102,6 +107,9 @@ static const char *symbol_of(struct ladder *l, int id, enum rung rung)
 
 	if (info->kind == HOP_MODFN)
 		return rung == RUNG_PROBE ? info->target : NULL;
+	/* a function with BTF is there under its own name; the list of all is long */
+	if (rung == RUNG_PROBE && has_function(l->btf, info->target))
+		return info->target;
 	read_symbols(l);
 	switch (rung) {
 	case RUNG_PROBE:

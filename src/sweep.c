@@ -58,13 +58,13 @@ static bool copy(struct record *to, const volatile struct record *from)
 	return hops && from->gen == gen && from->hops == hops && to->gen == gen && to->hops == hops;
 }
 
-static void look_at(const volatile __u64 *skb, struct record *shared, const struct config *cfg, uint64_t now,
-		    uint64_t sure_since, uint64_t *number, sweep_sink sink, void *context)
+static void look_at(struct record *shared, const struct config *cfg, uint64_t now, uint64_t sure_since,
+		    uint64_t *number, sweep_sink sink, void *context)
 {
 	struct record r;
 
-	/* free, or being begun; skbs are aligned */
-	if (*skb < SET_WAYS || shared->reported == shared->gen)
+	/* free, or being begun */
+	if (shared->skb <= WAY_RESERVED || shared->reported == shared->gen)
 		return;
 	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now, sure_since))
 		return;
@@ -81,6 +81,5 @@ void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t
 {
 	for (size_t i = 0; i < n; i++)
 		for (unsigned int way = 0; way < SET_WAYS; way++)
-			look_at(&sets[i].skb[way], &sets[i].way[way], cfg, now, sure_since, number, sink,
-				context);
+			look_at(&sets[i].way[way], cfg, now, sure_since, number, sink, context);
 }

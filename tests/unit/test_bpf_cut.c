@@ -66,7 +66,7 @@ static void test_tcp(void **state)
 /* Fakes that share no place for a refusal. */
 static void find_loners(struct fake *loners[], int n)
 {
-	u64 *slots[LEN(pool)];
+	struct record *slots[LEN(pool)];
 	int found = 0;
 
 	for (size_t i = 1; i < LEN(pool) && found < n; i++) {
@@ -74,11 +74,11 @@ static void find_loners(struct fake *loners[], int n)
 		int j = 0;
 
 		assert_true(entry_of(&e, &pool[i].skb, 0));
-		while (j < found && slots[j] != e.refused)
+		while (j < found && slots[j] != e.home)
 			j++;
 		if (j < found)
 			continue;
-		slots[found] = e.refused;
+		slots[found] = e.home;
 		loners[found++] = &pool[i];
 	}
 	assert_int_equal(found, n);
@@ -296,7 +296,7 @@ static void find_housemates(struct fake **a, struct fake **b)
 
 			entry_of(&one, &pool[i].skb, 0);
 			entry_of(&two, &pool[j].skb, 0);
-			if (one.refused != two.refused)
+			if (one.home != two.home)
 				continue;
 			*a = &pool[i];
 			*b = &pool[j];

@@ -79,7 +79,7 @@ static struct record *put(unsigned int set, unsigned int way, struct record r)
 	r.end = END_NONE;
 	r.end_at = 0;
 	r.last_place = hop_place(WHERE_HOP(r.last_where));
-	sets[set].skb[way] = 0xffff888000001000 + set * 0x1000 + way * 0x100;
+	r.skb = 0xffff888000001000 + set * 0x1000 + way * 0x100;
 	sets[set].way[way] = r;
 	return &sets[set].way[way];
 }
@@ -127,7 +127,7 @@ static void test_waiting(void **state)
 	assert_int_equal(shared->pkt, 101);
 	assert_int_equal(shared->end, END_NONE);
 	assert_int_equal(shared->end_at, 0);
-	assert_int_not_equal(sets[2].skb[3], 0);
+	assert_int_not_equal(sets[2].way[3].skb, 0);
 	/* and not again, however long it waits */
 	assert_int_equal(sweep(4 * MS), 0);
 	assert_int_equal(sweep(400 * SECOND), 0);
@@ -272,8 +272,8 @@ static void test_tags(void **state)
 {
 	(void)state;
 	put(0, 0, make__waiting());
-	for (uint64_t tag = 0; tag < SET_WAYS; tag++) {
-		sets[0].skb[0] = tag;	/* free, or being begun */
+	for (uint64_t tag = 0; tag <= WAY_RESERVED; tag++) {
+		sets[0].way[0].skb = tag;	/* free, or being begun */
 		assert_int_equal(sweep(100 * MS), 0);
 	}
 	reset(NULL);
@@ -343,13 +343,13 @@ static void add_a_hop(int barrier)
 static void release_way(int barrier)
 {
 	if (barrier == change_at)
-		sets[0].skb[0] = 0;
+		sets[0].way[0].skb = 0;
 }
 
 static void give_away(int barrier)
 {
 	if (barrier == change_at)
-		sets[0].skb[0] = 0xffff888000abc000;
+		sets[0].way[0].skb = 0xffff888000abc000;
 }
 
 static unsigned int sweep_while(void (*change)(int), int at)

@@ -59,7 +59,7 @@ static struct host {
 	struct dev_name dev_name[HOST_NAMES];
 	u32 tid[HOST_NAMES];
 	struct task_name task_name[HOST_NAMES];
-	struct set sets[HOST_SETS];
+	struct set sets[HOST_SETS] __attribute__((aligned(4096)));
 } host;
 
 /* Numbers of drop reasons on the host, which are not those of vmlinux.h. */
@@ -86,6 +86,11 @@ enum {
 #define TP(target, args...) static __attribute__((unused)) int hook_##target(const u64 *ctx, args)
 #define FN(target, args...) TP(target, args)
 #define BPF_PROG(name, args...) name(const u64 *ctx, args)
+
+static inline void *at_offset(void *base, u64 offset)
+{
+	return (char *)base + offset;
+}
 
 static inline u64 nonzero(u64 x)
 {
@@ -147,7 +152,7 @@ static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
 {
 	const char *bad = host.unreadable, *at = from;
 
-	if (size == sizeof(struct record))
+	if (size == sizeof(struct record) - offsetof(struct record, gen))
 		host_interrupt();
 	host.reads++;
 	if (!from || (bad && bad >= at && bad < at + size)) {

@@ -236,7 +236,7 @@ static inline void assert_table_free(void)
 {
 	for (u32 i = 0; i < HOST_SETS; i++)
 		for (u32 way = 0; way < SET_WAYS; way++)
-			assert_int_equal(host.sets[i].skb[way], 0);
+			assert_int_equal(host.sets[i].way[way].skb, 0);
 }
 
 static inline struct counts all_counts(void)
