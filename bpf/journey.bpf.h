@@ -86,6 +86,8 @@ static __always_inline bool is_slow_stage(const struct record *r, enum place pla
 {
 	u32 from = r->last_place;
 
+	/* the verifier forgets the bound if the compiler checks a copy */
+	asm volatile("" : "+r"(from));
 	if (!cfg.judge_stages || !r->hops || from >= PLACES || now < r->last_at)
 		return false;
 	return now - r->last_at >= cfg.stage[from][place];
@@ -144,7 +146,7 @@ static __always_inline void stamp(struct record *r, enum place place, u64 now, u
 	r->last_at = now;
 	r->last_where = where;
 	r->last_link = last_link(place, cpu);
-	/* the verifier forgets the bound if the compiler checks a copy */
+	/* as in is_slow_stage() */
 	asm volatile("" : "+r"(n));
 	if (n >= RECORD_HOPS) {
 		r->flags |= RECORD_TRUNCATED;
