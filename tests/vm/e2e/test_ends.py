@@ -48,11 +48,6 @@ def drop_behind_delay(slow):
         raise Noisy(brief([packet]))
 
 
-@test
-def dropped_by_netfilter_behind_a_delay(slow):
-    quietly(lambda: drop_behind_delay(slow))
-
-
 def close_unread(slow, socket):
     slow.mark()
     socket.mark()
@@ -107,6 +102,11 @@ def waiting_in_the_socket_then_read(slow, socket):
             expect("end, pkt and start of the second line", [last[k] for k in ("end", "pkt", "mono_ns")],
                    ["read", first["pkt"], first["mono_ns"]])
             check_between("read", call, end_time(last), back)
+
+
+@test
+def dropped_by_netfilter_behind_a_delay(slow):
+    quietly(lambda: drop_behind_delay(slow))
 
 
 @test
@@ -176,7 +176,7 @@ def waiting_in_a_qdisc_then_unknown(slow):
         wait_until(sent[2] + 5000 * MS)
         expect("ends of its lines, some sweeps later", [p["end"] for p in slow.packets(of_port(5541))],
                ["waiting", "unknown"])
-    expect("one number, start and a longer time", slow.finals(of_port(5541)), [last])
+        expect("one number, start and a longer time", slow.finals(of_port(5541)), [last])
     expect("last hop", [last["hops"][-1][k] for k in ("func", "dev", "stage")], ["dev_hard_start_xmit", "tun1", "qdisc"])
     expect("the total ends at the last hop", last["total_ns"], last["hops"][-1]["at_ns"])
     expect_that("1500 ms at least", last["total_ns"] >= 1500 * MS, brief([last]))
