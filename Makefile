@@ -3,7 +3,7 @@
 # make             build/slowpkt
 # make deps        installs what building and testing need (Debian, as root)
 # make demo        shows it at work in a VM
-# make test        unit tests, and end-to-end tests in a VM
+# make test        unit tests, and end-to-end tests on four kernels (KERNELS="6.1 7": on those)
 # make unit        unit tests only
 # make bench       what slowpkt costs, measured in a VM (KERNEL=6.1)
 # make shell       a root shell in the VM (KERNEL=6.1)

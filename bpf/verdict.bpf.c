@@ -18,7 +18,7 @@ __noinline int send_up(u32 index, u32 way, u32 end, u64 end_at)
 	if ((r->met & cfg.must_meet) != cfg.must_meet)
 		return 0;
 	/* the sweep has printed it already, and there is nothing new to say */
-	if ((end == END_UNKNOWN || end == END_EVICTED) && r->reported == r->gen)
+	if ((end == END_UNKNOWN || end == END_EVICTED) && record_is_told(r))
 		return 0;
 	/* what the sweep has printed it has counted */
 	if (r->reported != r->gen)

@@ -129,11 +129,11 @@ struct record {
 	__u64 payload;
 	__u16 segs;		/* segments in this skb; 0: not known */
 	__u8 tcp_flags;		/* the header's byte: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, … */
-	__u8 unused;
+	__u8 reported_hops;	/* written by user space, see below */
 	union {
 		struct {
 			__u8 last_place;	/* enum place of the last hop */
-			__u8 unused3;
+			__u8 unused;
 			__u16 last_cpu;
 		};
 		__u32 last_link;	/* all of it, as last_link() makes it */
@@ -143,7 +143,7 @@ struct record {
 	__u32 reader_tid;
 	char reader_comm[COMM_LEN];
 	/* Written by user space when its sweep printed the record. */
-	__u32 reported;		/* the generation that was printed */
+	__u32 reported;		/* the generation that was printed, with reported_hops hops, */
 	__u32 pkt;		/* and its number */
 	__u64 unused_tail[5];
 	struct hop hop[RECORD_HOPS];
@@ -169,6 +169,12 @@ static inline __attribute__((always_inline)) int record_intact(const struct reco
 {
 	return r->gen == record_generation(r->hop[0].at) &&
 	       WHERE_GEN(r->hop[0].where) == (r->gen & ((1u << WHERE_GEN_BITS) - 1));
+}
+
+/* Whether the sweep has printed all that is known of the journey: it has not moved since. */
+static inline __attribute__((always_inline)) int record_is_told(const struct record *r)
+{
+	return r->reported == r->gen && r->reported_hops == r->hops;
 }
 
 /* One set of the table, a page. */

@@ -62,18 +62,26 @@ static void look_at(struct record *shared, const struct config *cfg, uint64_t no
 		    uint64_t *number, sweep_sink sink, void *context)
 {
 	struct record r;
+	bool again;
 
 	/* free, or being begun */
-	if (shared->skb <= WAY_RESERVED || shared->reported == shared->gen)
+	if (shared->skb <= WAY_RESERVED || record_is_told(shared))
 		return;
 	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now, sure_since))
 		return;
 	if ((r.met & cfg->must_meet) != cfg->must_meet)
 		return;
+	again = r.reported == r.gen;
+	/* it was told waiting and waits elsewhere now: its end will be told */
+	if (again && r.end == END_WAITING)
+		return;
 	/* marked first: if the end comes now, its event carries the same number */
-	shared->pkt = ++*number;
-	shared->reported = r.gen;
-	sink(context, &r, *number);
+	shared->reported_hops = r.hops;
+	if (!again) {
+		r.pkt = shared->pkt = ++*number;
+		shared->reported = r.gen;
+	}
+	sink(context, &r, r.pkt);
 }
 
 void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now, uint64_t sure_since,

@@ -15,7 +15,8 @@ typedef void (*sweep_sink)(void *context, const struct record *record, uint64_t 
 
 /*
  * Goes through the table's sets, which the kernel side writes meanwhile, and hands
- * each slow journey to the sink once. now: CLOCK_MONOTONIC, ns. sure_since: a packet
+ * each slow journey to the sink once, and once more under its number where it has
+ * moved since and is lost. now: CLOCK_MONOTONIC, ns. sure_since: a packet
  * that went into a queue up to then may have left it unseen, because the kernel
  * skipped the program that would have told; it is not told as waiting. *number: the
  * last pkt number given out; it is counted on.

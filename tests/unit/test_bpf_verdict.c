@@ -320,6 +320,13 @@ static void test_evict_spares_slow_stage(void **state)
 	only_event(0, END_EVICTED);
 }
 
+/* As the sweep marks what it has printed. */
+static void report(struct record *r)
+{
+	r->reported = r->gen;
+	r->reported_hops = r->hops;
+}
+
 /* What the sweep has printed is not sent again, unless there is news. */
 static void test_reported(void **state)
 {
@@ -330,7 +337,7 @@ static void test_reported(void **state)
 	for (int i = 0; i < SET_WAYS; i++) {
 		step_enqueue(mates[i], veth);
 		r = record_of(mates[i]);
-		r->reported = r->gen;
+		report(r);
 		r->pkt = 40 + i;
 	}
 	rest(50 * MS);
@@ -352,10 +359,19 @@ static void test_reported(void **state)
 	step_receive(mate(0, &udp4), veth);
 	rest(50 * MS);
 	step_ip_rcv(mates[0], veth);
-	r = record_of(mates[0]);
-	r->reported = r->gen;
+	report(record_of(mates[0]));
 	step_receive(mates[0], &nic);
 	assert_int_equal(host.n_events, 0);
+	/* but where it has moved since, that is not what the sweep said */
+	step_ip_rcv(mates[0], &nic);
+	rest(50 * MS);
+	report(record_of(mates[0]));
+	step_output(mates[0], &docker0);
+	step_receive(mates[0], &nic);
+	assert_int_equal(only_event(0, END_UNKNOWN)->hops, 3);
+	assert_int_equal(host.event[0].reported, host.event[0].gen);
+	assert_int_equal(all_counts().slow, 0);
+	host.n_events = 0;
 	/* another journey's mark does not count */
 	rest(50 * MS);
 	step_ip_rcv(mates[0], &nic);

@@ -125,6 +125,7 @@ static void test_waiting(void **state)
 	/* marked in the table, where else nothing is changed */
 	assert_int_equal(shared->reported, GEN);
 	assert_int_equal(shared->pkt, 101);
+	assert_int_equal(shared->reported_hops, 3);
 	assert_int_equal(shared->end, END_NONE);
 	assert_int_equal(shared->end_at, 0);
 	assert_int_not_equal(sets[2].way[3].skb, 0);
@@ -220,6 +221,44 @@ static void test_unknown(void **state)
 	put(1, 1, at_hop(HOP_IP_RCV));
 	cfg.total_tcp = 1 * MS + 1;
 	assert_int_equal(sweep(1000 * SECOND), 0);
+}
+
+/* It was told where it waited, has moved on since, and is quiet again: there is news once for each move. */
+static void test_moved_since(void **state)
+{
+	struct record *shared = put(0, 0, at_hop(HOP_DEV_QUEUE_XMIT));
+	uint64_t xmit = 600 * MS;
+
+	(void)state;
+	put(3, 1, at_hop(HOP_IP_RCV));	/* another one, which is never slow */
+	assert_int_equal(sweep(500 * MS), 1);
+	assert_int_equal(found[0].end, END_WAITING);
+	make__hop(shared, HOP_DEV_HARD_START_XMIT, xmit, HOST, ETH0, IDLE);
+	shared->last_place = PLACE_XMIT;
+	assert_int_equal(sweep(xmit + SECOND - 1), 0);	/* it may be on its way */
+	assert_int_equal(sweep(xmit + SECOND), 1);
+	assert_int_equal(found[0].end, END_UNKNOWN);
+	assert_int_equal(found[0].end_at, START + xmit);
+	assert_int_equal(found[0].hops, 3);
+	/* the same packet under the same number, which is marked as printed before */
+	assert_int_equal(found_number[0], 101);
+	assert_int_equal(found[0].reported, GEN);
+	assert_int_equal(number, 101);
+	assert_int_equal(sweep(100 * SECOND), 0);
+	make__hop(shared, HOP_NETIF_RX, 100 * SECOND, HOST, ETH0, IDLE);
+	shared->last_place = PLACE_NETIF_RX;
+	assert_int_equal(sweep(102 * SECOND), 1);
+	assert_int_equal(found[0].hops, 4);
+	assert_int_equal(found_number[0], 101);
+	/* what waits once more is told at its end, or where it has gone from there */
+	make__hop(shared, HOP_UDP_ENQUEUE, 103 * SECOND, HOST, ETH0, IDLE);
+	shared->last_place = PLACE_ENQUEUE;
+	assert_int_equal(sweep(200 * SECOND), 0);
+	make__hop(shared, HOP_NETIF_RX, 200 * SECOND, HOST, ETH0, IDLE);
+	shared->last_place = PLACE_NETIF_RX;
+	assert_int_equal(sweep(202 * SECOND), 1);
+	assert_int_equal(found[0].hops, 6);
+	assert_int_equal(number, 101);
 }
 
 /* With only named stages the wait so far counts against the stage that would end it. */
@@ -388,6 +427,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_empty, reset), cmocka_unit_test_setup(test_waiting, reset),
 		cmocka_unit_test_setup(test_held, reset), cmocka_unit_test_setup(test_unknown, reset),
+		cmocka_unit_test_setup(test_moved_since, reset),
 		cmocka_unit_test_setup(test_stage_of_held, reset), cmocka_unit_test_setup(test_must_meet, reset),
 		cmocka_unit_test_setup(test_tags, reset), cmocka_unit_test_setup(test_not_intact, reset),
 		cmocka_unit_test_setup(test_changed_meanwhile, reset),

@@ -142,6 +142,8 @@ class Process:
         if self.popen.poll() is None:
             self.popen.kill()
         self.popen.wait()
+        self.out.join()  # else the pipes would be closed under the threads that read them
+        self.err.join()
         for pipe in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
             try:
                 pipe.close()

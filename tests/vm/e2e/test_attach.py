@@ -2,7 +2,7 @@
 """The ladder of ways to attach a hop: on each rung the answers are the same."""
 import subprocess
 
-from .harness import quietly, test
+from .harness import View, quietly, test
 from .lab import WEB4, WEB6
 from .proc import expect, expect_that, status_of
 from .test_ends import drop_behind_delay
@@ -10,7 +10,7 @@ from .test_idle import FUNCTIONS, TRACEPOINTS
 from .test_nic import check_conversation, container
 from .test_tcp import Connection, check_connection, delays
 from .test_udp import read_slowly
-from .tool import PATIENCE, SLOWPKT
+from .tool import PATIENCE, SLOWPKT, Slowpkt
 
 ARTICLES = {"ip_rcv_core": "ip_rcv", "ip6_rcv_core": "ipv6_rcv"}
 
@@ -83,14 +83,13 @@ def what_the_kernel_lacks_is_left_out_or_done_by_the_article():
         symbols = symbols.replace(f" {name}\n", f" {instead}\n")
     with open("/tmp/kallsyms", "w", encoding="ascii") as f:
         f.write(symbols)
-    status, out, err = status_of(["unshare", "--mount", "sh", "-c", "mount --bind /tmp/kallsyms /proc/kallsyms && "
-                                  f"exec {SLOWPKT} --check --attach=kprobe"], PATIENCE)
-    expect(f"exit status, with {err!r}", status, 0)
-    how = {line.split()[1]: line.split(maxsplit=2)[2] for line in out.splitlines()[3:25]}
-    expect("how each is attached", [how[name] for name in ("ip_rcv_core", "ip6_rcv_core", "tcp_v4_rcv")],
-           ["kprobe on ip_rcv", "kprobe on ipv6_rcv", "kprobe"])
-    expect("what is left out", how["tcp_v6_rcv"],
-           "not attached: --attach leaves it no way; joins input with tcplock")
+    with Slowpkt("-v", "--attach=kprobe", "-t", "-l", "input=1s", under=[
+            "unshare", "--mount", "sh", "-c", 'mount --bind /tmp/kallsyms /proc/kallsyms && exec "$@"', "sh"]) as tool:
+        how = how_attached(View(tool))
+    expect("how each is attached", how, {"ip_rcv_core": "kprobe on ip_rcv", "ip6_rcv_core": "kprobe on ipv6_rcv",
+                                         "tcp_v4_rcv": "kprobe", "tcp_v6_rcv": "not attached"})
+    expect_that("what is left out", "slowpkt: not attached: tcp_v6_rcv (tcp_v6_rcv): --attach leaves it no way"
+                in tool.err.all, tool.err.all)
 
 
 @test

@@ -48,11 +48,6 @@ def drop_behind_delay(slow):
         raise Noisy(brief([packet]))
 
 
-@test
-def dropped_by_netfilter_behind_a_delay(slow):
-    quietly(lambda: drop_behind_delay(slow))
-
-
 def close_unread(slow, socket):
     slow.mark()
     socket.mark()
@@ -110,6 +105,11 @@ def waiting_in_the_socket_then_read(slow, socket):
 
 
 @test
+def dropped_by_netfilter_behind_a_delay(slow):
+    quietly(lambda: drop_behind_delay(slow))
+
+
+@test
 def waiting_in_a_qdisc_then_read(slow):
     port = 5530
     with Traffic("web", "udp-read", WEB4, port) as reader, netem(None, "vethc", "delay", "2500ms"):
@@ -146,9 +146,8 @@ def into_tun(slow):
     run("modprobe", "tun")
     with tun("tun0", "10.99.0.1/24"), netem(None, "tun0", "delay", "80ms"):
         sent, = send(None, "udp-send", "10.99.0.2", 5540).events("sent")
-        packet = slow.await_packets(1, of_port(5540), 10)[0]
-        if packet["end"] == "waiting":  # what was printed so is not printed again with an end that is not known
-            raise Noisy("a sweep came within the 80 ms")
+        # a sweep may come within the 80 ms, and say first that it waits
+        packet = slow.await_packets(1, lambda p: p["dport"] == 5540 and p["end"] != "waiting", 10)[0]
         wait_until(sent[2] + 3500 * MS)
         expect("lines, some sweeps later", len(slow.finals(of_port(5540))), 1)
     expect("end", packet["end"], "unknown")
@@ -165,6 +164,22 @@ def into_tun(slow):
 @test
 def unknown_behind_a_tun_device(slow):
     quietly(lambda: into_tun(slow))
+
+
+@test
+def waiting_in_a_qdisc_then_unknown(slow):
+    """A sweep tells that it waits; that it went on from there, and was seen no more, is told too."""
+    run("modprobe", "tun")
+    with tun("tun1", "10.99.1.1/24"), netem(None, "tun1", "delay", "1500ms"):
+        sent, = send(None, "udp-send", "10.99.1.2", 5541).events("sent")
+        last = slow.await_packets(2, of_port(5541), 10)[-1]
+        wait_until(sent[2] + 5000 * MS)
+        expect("ends of its lines, some sweeps later", [p["end"] for p in slow.packets(of_port(5541))],
+               ["waiting", "unknown"])
+        expect("one number, start and a longer time", slow.finals(of_port(5541)), [last])
+    expect("last hop", [last["hops"][-1][k] for k in ("func", "dev", "stage")], ["dev_hard_start_xmit", "tun1", "qdisc"])
+    expect("the total ends at the last hop", last["total_ns"], last["hops"][-1]["at_ns"])
+    expect_that("1500 ms at least", last["total_ns"] >= 1500 * MS, brief([last]))
 
 
 @test

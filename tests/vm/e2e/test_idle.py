@@ -8,7 +8,7 @@ from .proc import MS, Traffic, expect, expect_that, wait_for
 from .tool import brief, end_time
 
 TRIPS = 20
-FAST = 20_000
+FAST = 20_000 if KERNEL == (6, 1) else 5_000
 
 TRACEPOINTS = "netif_receive_skb netif_rx net_dev_queue net_dev_start_xmit kfree_skb".split()
 FUNCTIONS = """ip_rcv_core ip6_rcv_core tcp_v4_rcv tcp_v6_rcv tcp_rcv_state_process
@@ -117,7 +117,7 @@ def check_fast(idle, proto):
     false = [p for p in idle.packets() if not any(begin <= p["mono_ns"] and end_time(p) <= end + MS
                                                   for _, begin, end in stalls)]
     expect_that(f"no line but inside of {len(stalls)} trips of 100 ms and more", not false, brief(false))
-    expect_that("the machine stood still now and then at the most", len(stalls) <= 20, len(stalls))
+    expect_that("the machine stood still now and then at the most", len(stalls) <= FAST / 200, len(stalls))
     expect_that("slow as printed", grown["slow"] == len(idle.packets()) <= 2 * len(stalls), grown)
     expect("printed, lost, evicted, unparsed",
            [grown[name] for name in ("printed", "lost", "evicted", "unparsed")], [grown["slow"], 0, 0, 0])
@@ -131,10 +131,10 @@ def check_fast(idle, proto):
 
 
 @test
-def fast_20000_tcp_round_trips_print_nothing(idle):
+def fast_tcp_round_trips_print_nothing(idle):
     check_fast(idle, "tcp")
 
 
 @test
-def fast_20000_udp_round_trips_print_nothing(idle):
+def fast_udp_round_trips_print_nothing(idle):
     check_fast(idle, "udp")

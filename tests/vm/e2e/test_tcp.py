@@ -159,8 +159,9 @@ def check_connection(c, family, change=lambda hops: hops):
         raise Noisy("the round trips took so long that data was sent again")
     expect("requests and responses", (len(requests), len(responses)), (2, 2))
     for i, (request, response) in enumerate(zip(requests, responses)):
-        # the first comes right behind the handshake's ACK, the rest on what is established
-        check_way(request, way(True, established, family, change))
+        # the first comes right behind the handshake's ACK, and may be there before the socket has moved on
+        early = i == 0 and request["hops"][-1]["func"] == state
+        check_way(request, way(True, state if early else established, family, change))
         check_way(response, way(False, established, family, change))
         expect("len and range of a request", [request[k] for k in ("len", "seq", "seq_end")],
                [64, syn["seq"] + 1 + 64 * i & 0xffffffff, syn["seq"] + 65 + 64 * i & 0xffffffff])
