@@ -15,6 +15,19 @@ enum {
 
 #define NEVER (~0ull)	/* a threshold that nothing reaches */
 
+/*
+ * Which keys a list may hold: what it says no to need not be looked for. So a long
+ * list costs no more than a short one where nothing matches.
+ */
+struct sieve {
+	__u8 may[256];
+};
+
+static inline __attribute__((always_inline)) __u8 sieve_slot(__u64 key)
+{
+	return key * 0x9e3779b97f4a7c15ull >> 56;
+}
+
 /* A packet's address a matches if (a[i] & mask[i]) == addr[i] for both halves. */
 struct prefix {
 	__u64 addr[2];	/* network order, IPv4 as ::ffff:a.b.c.d */
@@ -24,7 +37,16 @@ struct prefix {
 struct prefixes {
 	__u32 n;	/* 0: any address will do */
 	struct prefix p[MAX_PREFIXES];
+	__u64 common[2];	/* the bits that each mask has */
+	struct sieve sieve;	/* of addresses, with only these bits */
 };
+
+/* The sieve's key of an address. */
+static inline __attribute__((always_inline)) __u64 prefixes_key(const volatile struct prefixes *list,
+								 const __u64 *addr)
+{
+	return (addr[0] & list->common[0]) ^ (addr[1] & list->common[1]);
+}
 
 struct iface {
 	char name[DEV_NAME_LEN] __attribute__((aligned(8))); /* padded with NULs */
@@ -50,8 +72,10 @@ struct config {
 	/* the filter of the whole journey */
 	__u32 n_netns;
 	__u32 netns[MAX_NETNS];
+	struct sieve netns_sieve;
 	__u32 n_ifaces;
 	struct iface iface[MAX_IFACES];
+	struct sieve iface_sieve;	/* of both halves of their names, one xor the other */
 	__u32 pid;		/* 0: any */
 	__u8 must_meet;		/* enum record_met */
 	/* the thresholds, ns; NEVER: not judged */

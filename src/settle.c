@@ -4,6 +4,7 @@
 
 #include "cmdline.h"
 #include "parse.h"
+#include "sieve.h"
 
 /* The articles' thresholds. */
 #define TOTAL_TCP (30 * NS_PER_MS)
@@ -180,5 +181,6 @@ int cmdline__settle(struct cmdline *c)
 	config->asks_more = config->has_seq || config->host.n || config->src.n || config->dst.n;
 	config->must_meet = (config->n_netns ? MET_NETNS : 0) | (config->n_ifaces ? MET_IFACE : 0) |
 			    (config->pid ? MET_PID : 0);
+	sieve__fill(config);
 	return 0;
 }

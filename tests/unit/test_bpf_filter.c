@@ -3,6 +3,7 @@
 #include "host/bpf_host.h"
 #include "host/wire.h"
 #include "../../bpf/filter.bpf.h"
+#include "sieve.h"
 
 /* 10.0.1.2:49847 to 172.17.0.2:80, or the same with 2001:db8::. */
 static struct wire make(u8 proto, bool v6)
@@ -48,6 +49,7 @@ static void add_prefix(struct prefixes *list, const u8 address[16], u32 bits)
 		addr[i] = address[i] & mask[i];
 	memcpy(p->mask, mask, 16);
 	memcpy(p->addr, addr, 16);
+	sieve__fill(&cfg);
 }
 
 static void add_v4(struct prefixes *list, u32 address, u32 bits)
@@ -298,6 +300,35 @@ static void test_seq(void **state)
 	assert_true(seq_lets_through(7, 1));
 }
 
+/* Prefixes of all lengths in one list: each address in it is found, and no other one. */
+static void test_sieve(void **state)
+{
+	u32 base[MAX_PREFIXES], address = 1, found = 0;
+
+	(void)state;
+	for (u32 i = 0; i < MAX_PREFIXES; i++) {
+		address = address * 1664525 + 1013904223;
+		base[i] = address;
+		add_v4(&cfg.host, address, 17 + i);
+	}
+	for (u32 i = 0; i < 200000; i++) {
+		struct tuple t;
+		bool in = false;
+		u32 asked;
+
+		address = address * 1664525 + 1013904223;
+		/* half of them near a prefix */
+		asked = i & 1 ? address : base[i / 2 % MAX_PREFIXES] ^ address >> (16 + i / 2 % MAX_PREFIXES);
+		for (u32 j = 0; j < MAX_PREFIXES; j++)
+			in |= !((asked ^ base[j]) >> (15 - j));
+		set_v4(&t, bpf_htonl(asked), 0);
+		assert_int_equal(wanted_hosts(&t), in);
+		found += in;
+	}
+	/* both kinds were there */
+	assert_in_range(found, 10000, 190000);
+}
+
 static struct net_device *device(const char *name)
 {
 	static struct net_device dev;
@@ -313,6 +344,7 @@ static void add_iface(const char *name, u32 netns)
 
 	memcpy(i->name, device(name)->name, sizeof(i->name));
 	i->netns = netns;
+	sieve__fill(&cfg);
 }
 
 static void test_meets_netns(void **state)
@@ -322,6 +354,7 @@ static void test_meets_netns(void **state)
 	cfg.n_netns = MAX_NETNS;
 	for (u32 i = 0; i < MAX_NETNS; i++)
 		cfg.netns[i] = 4026531840u + i;
+	sieve__fill(&cfg);
 	for (u32 i = 0; i < MAX_NETNS; i++) {
 		assert_int_equal(meets(4026531840u + i, device("eth0")), MET_NETNS);
 		assert_int_equal(meets(4026531840u + i, NULL), MET_NETNS);
@@ -379,7 +412,7 @@ int main(void)
 		cmocka_unit_test_setup(test_prefixes_v4, reset), cmocka_unit_test_setup(test_prefixes_v6, reset),
 		cmocka_unit_test_setup(test_one_tuple, reset), cmocka_unit_test_setup(test_seq, reset),
 		cmocka_unit_test_setup(test_meets_netns, reset), cmocka_unit_test_setup(test_meets_iface, reset),
-		cmocka_unit_test_setup(test_meets_both, reset),
+		cmocka_unit_test_setup(test_meets_both, reset), cmocka_unit_test_setup(test_sieve, reset),
 	};
 
 	return cmocka_run_group_tests_name("filter", tests, NULL, NULL);
