@@ -17,14 +17,15 @@ TP(kfree_skb, struct sk_buff *skb) { return hop_drop((const u64 *)ctx, skb); }
 
 FN(ip_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IP_RCV, PROTOCOL(ETH_P_IP)); }
 FN(ip6_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IPV6_RCV, PROTOCOL(ETH_P_IPV6)); }
-FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V4_RCV, PROTOCOL(ETH_P_IP)); }
-FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_transport(skb, HOP_TCP_V6_RCV, PROTOCOL(ETH_P_IPV6)); }
+FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_transport(NULL, skb, HOP_TCP_V4_RCV, PROTOCOL(ETH_P_IP)); }
+FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_transport(NULL, skb, HOP_TCP_V6_RCV, PROTOCOL(ETH_P_IPV6)); }
 FN(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)
 { return hop_tcp_state(skb, HOP_TCP_RCV_STATE_PROCESS); }
 FN(tcp_rcv_established, struct sock *sk, struct sk_buff *skb)
 { return hop_tcp_state(skb, HOP_TCP_RCV_ESTABLISHED); }
-FN(__udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb) { return hop_transport(skb, HOP_UDP_ENQUEUE, 0); }
-FN(skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return hop_read(skb); }
+FN(__udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb)
+{ return hop_transport(sk, skb, HOP_UDP_ENQUEUE, 0); }
+FN(skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return hop_read(sk, skb); }
 
 FN(__ip_queue_xmit, struct sock *sk, struct sk_buff *skb) { return hop_queue_xmit(sk, skb); }
 FN(ip_build_and_send_pkt, struct sk_buff *skb, struct sock *sk, u32 saddr, u32 daddr)

@@ -293,17 +293,28 @@ static __noinline int begin_at_socket(struct sk_buff *skb, u32 cpu)
 }
 
 /*
+ * Whether a datagram of this socket may be wanted, where only the wait in the socket
+ * is asked for: its port is at hand, the header's is not.
+ */
+static __always_inline bool is_wanted_socket(struct sock *sk)
+{
+	return !cfg.begins_at_socket || !cfg.dport.used || has_port(&cfg.dport, READ(sk, __sk_common.skc_num));
+}
+
+/*
  * The transport layer has the packet, past all netfilter, and is asked again
  * whether a filter lets it through. For a datagram its wait in the socket begins.
  */
-static __always_inline int hop_transport(struct sk_buff *skb, const enum hop_id id, const u32 protocol)
+static __always_inline int hop_transport(struct sock *sk, struct sk_buff *skb, const enum hop_id id,
+					 const u32 protocol)
 {
 	u32 cpu = count_hit(id);
 	struct entry e;
 	enum link link;
 	u64 now;
 
-	if (id == HOP_UDP_ENQUEUE && cfg.begins_at_socket && begin_at_socket(skb, cpu))
+	if (id == HOP_UDP_ENQUEUE && cfg.begins_at_socket &&
+	    (!is_wanted_socket(sk) || begin_at_socket(skb, cpu)))
 		return 0;
 	if (!entry_of(&e, skb, cpu))
 		return 0;
@@ -347,13 +358,13 @@ static __noinline int read_slow(struct sk_buff *skb, u64 now)
 }
 
 /* The application takes the datagram. Somebody else holds it too: it was only peeked at. */
-static __always_inline int hop_read(struct sk_buff *skb)
+static __always_inline int hop_read(struct sock *sk, struct sk_buff *skb)
 {
 	u32 cpu = count_hit(HOP_UDP_READ);
 	struct entry e;
 	u64 now;
 
-	if (!entry_of(&e, skb, cpu) || !tracked(&e) || READ(skb, users.refs.counter) > 1)
+	if (!is_wanted_socket(sk) || !entry_of(&e, skb, cpu) || !tracked(&e) || READ(skb, users.refs.counter) > 1)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (is_slow_at(e.record, PLACE_READ, now))

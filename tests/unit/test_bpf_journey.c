@@ -223,6 +223,38 @@ static void test_only_the_socket(void **state)
 	}
 }
 
+/* … and a port is asked of the socket before the packet is looked at. */
+static void test_port_of_the_socket(void **state)
+{
+	struct fake *f = fill(0, &udp4);
+
+	(void)state;
+	cfg.begins_at_socket = 1;
+	cfg.asks_ports = cfg.dport.used = 1;
+	cfg.dport.bit[udp4.dport / 8] |= 1 << udp4.dport % 8;
+	pod_sock.__sk_common.skc_num = udp4.dport ^ 1;
+	host.reads = 0;
+	step_enqueue(f, &pod_eth0);
+	assert_null(record_of(f));
+	assert_int_equal(host.reads, 0);
+	pod_sock.__sk_common.skc_num = udp4.dport;
+	step_enqueue(f, &pod_eth0);
+	assert_non_null(record_of(f));
+	/* the reader is asked for the same */
+	pod_sock.__sk_common.skc_num = udp4.dport ^ 1;
+	step_read(f);
+	assert_non_null(record_of(f));
+	pod_sock.__sk_common.skc_num = udp4.dport;
+	step_read(f);
+	assert_null(record_of(f));
+	/* with other hops besides, the packet alone says */
+	cfg.begins_at_socket = 0;
+	pod_sock.__sk_common.skc_num = udp4.dport ^ 1;
+	step_enqueue(f, &pod_eth0);
+	assert_non_null(record_of(f));
+	pod_sock.__sk_common.skc_num = 0;
+}
+
 /* Who peeks holds a second reference to the datagram, which stays in the queue. */
 static void test_peek(void **state)
 {
@@ -531,7 +563,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_journey(test_tcp), cmocka_journey(test_fast), cmocka_journey(test_threshold),
-		cmocka_journey(test_tcp6), cmocka_journey(test_udp), cmocka_journey(test_only_the_socket), cmocka_journey(test_peek),
+		cmocka_journey(test_tcp6), cmocka_journey(test_udp), cmocka_journey(test_only_the_socket), cmocka_journey(test_port_of_the_socket), cmocka_journey(test_peek),
 		cmocka_journey(test_nat_in), cmocka_journey(test_nat_out), cmocka_journey(test_nat_out_tuple),
 		cmocka_journey(test_loopback), cmocka_journey(test_netif_rx_on_nic),
 		cmocka_journey(test_send_headed_tcp), cmocka_journey(test_synack), cmocka_journey(test_names),
