@@ -8,8 +8,21 @@
 #include "clock.h"
 #include "names.h"
 
+/* A map is asked by a system call, and the hops of a packet ask for few names again and again. */
+enum { CACHED = 256 };
+
 struct kernel_names {
 	int dev_map, task_map;
+	struct {
+		struct dev_key key;
+		struct dev_name name;
+		bool known;
+	} dev[CACHED];
+	struct {
+		uint32_t tid;
+		struct task_name name;
+		bool known;
+	} task[CACHED];
 	const struct btf *btf;
 	const struct btf_type *reasons;	/* enum skb_drop_reason; NULL: the kernel has none */
 	struct names names;
@@ -17,16 +30,34 @@ struct kernel_names {
 
 static int device_name(void *context, struct dev_key key, struct dev_name *name)
 {
-	const struct kernel_names *n = context;
+	struct kernel_names *n = context;
+	unsigned int at = (key.netns + key.ifindex) % CACHED;
 
-	return bpf_map_lookup_elem(n->dev_map, &key, name) ? -ENOENT : 0;
+	if (!n->dev[at].known || n->dev[at].key.netns != key.netns || n->dev[at].key.ifindex != key.ifindex) {
+		n->dev[at].key = key;
+		n->dev[at].known = !bpf_map_lookup_elem(n->dev_map, &key, &n->dev[at].name);
+	}
+	*name = n->dev[at].name;
+	return n->dev[at].known ? 0 : -ENOENT;
 }
 
 static int task_name(void *context, uint32_t tid, struct task_name *name)
 {
-	const struct kernel_names *n = context;
+	struct kernel_names *n = context;
+	unsigned int at = tid % CACHED;
 
-	return bpf_map_lookup_elem(n->task_map, &tid, name) ? -ENOENT : 0;
+	if (!n->task[at].known || n->task[at].tid != tid) {
+		n->task[at].tid = tid;
+		n->task[at].known = !bpf_map_lookup_elem(n->task_map, &tid, &n->task[at].name);
+	}
+	*name = n->task[at].name;
+	return n->task[at].known ? 0 : -ENOENT;
+}
+
+void names__forget(struct kernel_names *n)
+{
+	memset(n->dev, 0, sizeof(n->dev));
+	memset(n->task, 0, sizeof(n->task));
 }
 
 /* Their numbers move from kernel to kernel, so only the running one's BTF can tell. */

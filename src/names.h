@@ -14,6 +14,8 @@ struct kernel_names;
  */
 struct kernel_names *names__new(int dev_map, int task_map, const struct btf *btf);
 void names__free(struct kernel_names *names);
+/* Has the maps asked anew: devices are renamed, and tids used again. */
+void names__forget(struct kernel_names *names);
 
 /* What the printers ask; valid until names__free(). */
 const struct names *names__of(const struct kernel_names *names);

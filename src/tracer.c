@@ -286,6 +286,7 @@ void tracer__sweep(struct tracer *t)
 	/* so that a name that has changed is stored again at the next hop */
 	memset(t->skel->bss->devs_seen, 0, sizeof(t->skel->bss->devs_seen));
 	memset(t->skel->bss->tasks_seen, 0, sizeof(t->skel->bss->tasks_seen));
+	names__forget(t->names);
 	if (missed != t->missed) {
 		t->missed = missed;
 		t->sure_since = now;
