@@ -103,7 +103,7 @@ bench:
 	$(Q)$(MAKE) --no-print-directory all bench-programs
 	$(Q)KERNEL=$(KERNEL) tests/bench/bench
 
-bench-programs: $(patsubst %,$(B)/bench/%,roundtrip flows floor floor.bpf.o programs) $(B)/tests/traffic
+bench-programs: $(patsubst %,$(B)/bench/%,roundtrip flows floor floor.bpf.o programs print) $(B)/tests/traffic
 
 $(B)/bench/%.bpf.o: tests/bench/%.bpf.c include/hops.h
 	$(call say,CLANG)
