@@ -78,6 +78,8 @@ enum record_flag {
 	RECORD_SLOW = 1 << 2,		/* a named stage reached its threshold */
 	RECORD_PAYLOAD = 1 << 3,	/* payload is known */
 	RECORD_FRAGMENT = 1 << 4,	/* it began as a first fragment */
+	RECORD_RETRANS = 1 << 5,	/* TCP had sent it before */
+	RECORD_RETRANS_UNKNOWN = 1 << 6, /* … or not: nobody knows */
 };
 
 /* The conditions that a journey must meet before it is sent up, in any order. */

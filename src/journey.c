@@ -231,6 +231,16 @@ bool journey__translated(const struct journey *j)
 				first->sport != last->sport || first->dport != last->dport);
 }
 
+enum again journey__retrans(const struct journey *j)
+{
+	const struct record *r = j->record;
+
+	if (r->first.proto != IPPROTO_TCP || r->flags & (RECORD_PARTIAL | RECORD_RETRANS_UNKNOWN) ||
+	    hop_place(j->hop[0].id) != PLACE_SEND)
+		return AGAIN_UNKNOWN;
+	return r->flags & RECORD_RETRANS ? AGAIN_YES : AGAIN_NO;
+}
+
 static bool is_slow_stage(const struct journey *j, const struct config *cfg, unsigned int i)
 {
 	enum place from = hop_place(j->hop[i - 1].id);

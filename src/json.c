@@ -275,6 +275,7 @@ void json__journey(FILE *out, const struct journey *j, const struct names *names
 		[DIR_FWD] = "fwd",
 	};
 	const struct record *r = j->record;
+	enum again again = journey__retrans(j);
 	struct format f;
 
 	format__begin(&f, out);
@@ -286,6 +287,8 @@ void json__journey(FILE *out, const struct journey *j, const struct names *names
 	if (r->first.family)
 		put_tuple(&f, ",", &r->first);
 	put_headers(&f, r);
+	if (again != AGAIN_UNKNOWN)
+		put_bool(&f, ",\"retrans\":", again == AGAIN_YES);
 	put_bool(&f, ",\"partial\":", r->flags & RECORD_PARTIAL);
 	put_bool(&f, ",\"truncated\":", r->flags & RECORD_TRUNCATED);
 	put_end(&f, j, names);

@@ -241,6 +241,8 @@ static void print_flag_words(struct format *f, const struct journey *j)
 	const struct record *r = j->record;
 	const struct tuple *last = &r->last;
 
+	if (journey__retrans(j) == AGAIN_YES)
+		format__string(f, " retrans");
 	if (r->flags & RECORD_PARTIAL)
 		format__string(f, " partial");
 	if (r->flags & RECORD_TRUNCATED)

@@ -139,6 +139,7 @@ struct sk_buff {
 	struct sk_buff *next;
 	struct net_device *dev;
 	struct sock *sk;
+	u64 skb_mstamp_ns;
 	char cb[48];
 	unsigned long _nfct;
 	unsigned int len;
@@ -156,6 +157,15 @@ struct sk_buff {
 
 struct skb_shared_info {
 	unsigned short gso_segs;
+};
+
+struct tcp_sock {
+	u32 snd_nxt;
+	u32 tcp_tx_delay;
+};
+
+struct tcp_request_sock {
+	u64 snt_synack;
 };
 
 struct tcp_skb_cb {
