@@ -421,6 +421,49 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 	return 0;
 }
 
+static __always_inline void note_drop(struct record *r, const u64 *ctx)
+{
+	r->drop_reason = drop_reason(ctx);
+	r->drop_at = ctx[1];
+}
+
+/* Refused at a hop behind which netfilter may have translated the packet. */
+static __always_inline bool refused_before_nat(const struct entry *e)
+{
+	u64 was = e->home->refused;
+
+	return was == e->skb + REFUSED_BEFORE_OUTPUT || was == e->skb + REFUSED_BRIDGE ||
+	       was == e->skb + REFUSED_RECEIVE;
+}
+
+/*
+ * A packet that no filter let through was translated and then dropped, both by
+ * netfilter: its tuple behind NAT shows here only. How long that took is not known.
+ */
+static __noinline int drop_translated(const u64 *ctx, struct sk_buff *skb)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct net_device *dev;
+	struct packet p;
+	struct entry e;
+
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()))
+		return 0;
+	forgive(&e);
+	if (parse_as(&p, skb, MAY_BE_INNER | IF_WANTED) != PARSED || !wanted(&p))
+		return 0;
+	begin(&e, &p, now, true);
+	dev = READ(skb, dev);
+	if (dev)
+		arrive(e.record, dev);
+	if (!cfg.stage[PLACE_IP_RCV][PLACE_DROP])
+		e.record->flags |= RECORD_SLOW;
+	stamp_anew(e.record, HOP_KFREE_SKB, PLACE_DROP, now, e.cpu, false);
+	note_drop(e.record, ctx);
+	end_journey(&e, skb, END_DROPPED, now);
+	return 0;
+}
+
 /* Freed before its time, in the netns and at the device where the hop before was. */
 static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 {
@@ -432,6 +475,8 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	if (!entry_of(&e, skb, cpu))
 		return 0;
 	if (!tracked(&e)) {
+		if (refused_before_nat(&e) && may_be_natted(skb))
+			return drop_translated(ctx, skb);
 		/* what comes up in this skb next must not be taken for it */
 		forgive(&e);
 		return 0;
@@ -442,7 +487,7 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
 	stamp_ours(&e, HOP_KFREE_SKB, PLACE_DROP, now, false);
-	e.record->drop_reason = drop_reason(ctx);
+	note_drop(e.record, ctx);
 	end_journey(&e, skb, end, now);
 	return 0;
 }

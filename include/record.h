@@ -147,7 +147,8 @@ struct record {
 	/* Written by user space when its sweep printed the record. */
 	__u32 reported;		/* the generation that was printed, with reported_hops hops, */
 	__u32 pkt;		/* and its number */
-	__u64 unused_tail[5];
+	__u64 drop_at;		/* where the kernel freed it: a return address; with END_DROPPED */
+	__u64 unused_tail[4];
 	struct hop hop[RECORD_HOPS];
 };
 

@@ -202,11 +202,14 @@ static void put_slowest(struct format *f, const struct journey *j, const struct 
 static void put_end(struct format *f, const struct journey *j, const struct names *names)
 {
 	const char *reason = format__drop_reason(j, names);
+	const char *where = format__drop_at(j, names);
 
 	put_number(f, ",\"total_ns\":", j->total);
 	put_word(f, ",\"end\":", format__end(j->end));
 	if (reason)
 		put_word(f, ",\"drop_reason\":", reason);
+	if (where)
+		put_word(f, ",\"drop_at\":", where);
 }
 
 static void put_nat(struct format *f, const struct journey *j)

@@ -220,6 +220,7 @@ static void print_end_words(struct format *f, const struct journey *j, const str
 {
 	const struct record *r = j->record;
 	const char *reason = format__drop_reason(j, names);
+	const char *where = format__drop_at(j, names);
 
 	if (j->end == END_READ && r->reader_tid) {
 		format__string(f, " reader=");
@@ -233,6 +234,10 @@ static void print_end_words(struct format *f, const struct journey *j, const str
 	if (reason) {
 		format__string(f, " reason=");
 		format__string(f, reason);
+	}
+	if (where) {
+		format__string(f, " at=");
+		format__string(f, where);
 	}
 }
 
