@@ -492,10 +492,35 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	return 0;
 }
 
-enum { MAX_SEGMENTS = 64 };	/* more than 64 kB hold at the usual MTU */
+enum {
+	MAX_SEGMENTS = 64,	/* more than 64 kB hold at the usual MTU */
+	GSO_SHIFT = 16,		/* NETIF_F_GSO_SHIFT: SKB_GSO_* as features of a device */
+};
 
-/* The other segments are in the first one's range: no journeys of their own, down to the next socket. */
-static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu)
+/*
+ * A device that could take the packet as it is does not ask for segments. A qdisc
+ * does, where it takes the packet in (tbf, cake, taprio, netem: skb_gso_segment()
+ * without the device's features, 5.10 to 7.3). They wait there, each for itself.
+ */
+static __always_inline bool is_cut_in_qdisc(const struct record *r, struct sk_buff *skb)
+{
+	struct skb_shared_info *shinfo = (void *)READ(skb, head) + READ(skb, end);
+	struct net_device *dev = READ(skb, dev);
+	u32 type = 0;
+	u64 needed;
+
+	if (r->last_place != PLACE_QUEUE)
+		return false;
+	bpf_core_read(&type, sizeof(type), &shinfo->gso_type);
+	needed = (u64)type << GSO_SHIFT;
+	return needed && (READ(dev, features) & needed) == needed;
+}
+
+/*
+ * The other segments are in the first one's range: no journeys of their own, down to
+ * the next socket. alone: they are not, and each will be met where it leaves the qdisc.
+ */
+static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu, bool alone)
 {
 	struct sk_buff *skb = READ(first, next);
 	struct entry e;
@@ -506,7 +531,10 @@ static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu)
 			return;
 		if (tracked(&e))
 			lose(&e);
-		refuse(&e, REFUSED_QUEUE);
+		if (alone)
+			forgive(&e);
+		else
+			refuse(&e, REFUSED_QUEUE);
 		skb = READ(skb, next);
 	}
 }
@@ -542,6 +570,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 	u32 cpu = count_hit(HOP_GSO_SEGMENT);
 	struct entry whole, first;
 	struct packet p;
+	bool alone;
 
 	/* NULL: it need not be cut; else the top of the address range is an errno */
 	if (!segs || (u64)segs >= (u64)-4095)
@@ -551,17 +580,18 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 	if (!hand_over(&whole, &first, bpf_ktime_get_ns()))
 		return 0;
 	first.record->segs = segments(skb);
+	alone = sending && is_cut_in_qdisc(first.record, skb);
 	/* each segment of a train is a datagram with a length and a number of its own */
-	if (first.record->last.proto == IPPROTO_UDP && parse_as(&p, segs, MAY_BE_INNER) == PARSED &&
+	if ((alone || first.record->last.proto == IPPROTO_UDP) && parse_as(&p, segs, MAY_BE_INNER) == PARSED &&
 	    same_tuple(&first.record->last, &p.tuple)) {
 		first.record->len = p.len;
 		first.record->ip_id = p.ip_id;
-		if (!sending)
+		if (!sending || alone)
 			first.record->segs = 1;
 	}
 	forgive(&first);
 	publish(&first);
-	refuse_rest(segs, cpu);
+	refuse_rest(segs, cpu, alone);
 	return 0;
 }
 

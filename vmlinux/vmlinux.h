@@ -85,6 +85,7 @@ struct list_head {
 
 struct net_device {
 	char name[16];
+	u64 features;
 	int ifindex;
 	possible_net_t nd_net;
 	struct device dev;
@@ -156,6 +157,7 @@ struct sk_buff {
 };
 
 struct skb_shared_info {
+	unsigned int gso_type;
 	unsigned short gso_segs;
 };
 
