@@ -421,6 +421,49 @@ static __always_inline int hop_tcp_state(struct sk_buff *skb, const enum hop_id 
 	return 0;
 }
 
+static __always_inline void note_drop(struct record *r, const u64 *ctx)
+{
+	r->drop_reason = drop_reason(ctx);
+	r->drop_at = ctx[1];
+}
+
+/* Refused at a hop behind which netfilter may have translated the packet. */
+static __always_inline bool refused_before_nat(const struct entry *e)
+{
+	u64 was = e->home->refused;
+
+	return was == e->skb + REFUSED_BEFORE_OUTPUT || was == e->skb + REFUSED_BRIDGE ||
+	       was == e->skb + REFUSED_RECEIVE;
+}
+
+/*
+ * A packet that no filter let through was translated and then dropped, both by
+ * netfilter: its tuple behind NAT shows here only. How long that took is not known.
+ */
+static __noinline int drop_translated(const u64 *ctx, struct sk_buff *skb)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct net_device *dev;
+	struct packet p;
+	struct entry e;
+
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()))
+		return 0;
+	forgive(&e);
+	if (parse_as(&p, skb, MAY_BE_INNER | IF_WANTED) != PARSED || !wanted(&p))
+		return 0;
+	begin(&e, &p, now, true);
+	dev = READ(skb, dev);
+	if (dev)
+		arrive(e.record, dev);
+	if (!cfg.stage[PLACE_IP_RCV][PLACE_DROP])
+		e.record->flags |= RECORD_SLOW;
+	stamp_anew(e.record, HOP_KFREE_SKB, PLACE_DROP, now, e.cpu, false);
+	note_drop(e.record, ctx);
+	end_journey(&e, skb, END_DROPPED, now);
+	return 0;
+}
+
 /* Freed before its time, in the netns and at the device where the hop before was. */
 static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 {
@@ -432,6 +475,8 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	if (!entry_of(&e, skb, cpu))
 		return 0;
 	if (!tracked(&e)) {
+		if (refused_before_nat(&e) && may_be_natted(skb))
+			return drop_translated(ctx, skb);
 		/* what comes up in this skb next must not be taken for it */
 		forgive(&e);
 		return 0;
@@ -442,15 +487,40 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;
 	stamp_ours(&e, HOP_KFREE_SKB, PLACE_DROP, now, false);
-	e.record->drop_reason = drop_reason(ctx);
+	note_drop(e.record, ctx);
 	end_journey(&e, skb, end, now);
 	return 0;
 }
 
-enum { MAX_SEGMENTS = 64 };	/* more than 64 kB hold at the usual MTU */
+enum {
+	MAX_SEGMENTS = 64,	/* more than 64 kB hold at the usual MTU */
+	GSO_SHIFT = 16,		/* NETIF_F_GSO_SHIFT: SKB_GSO_* as features of a device */
+};
 
-/* The other segments are in the first one's range: no journeys of their own, down to the next socket. */
-static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu)
+/*
+ * A device that could take the packet as it is does not ask for segments. A qdisc
+ * does, where it takes the packet in (tbf, cake, taprio, netem: skb_gso_segment()
+ * without the device's features, 5.10 to 7.3). They wait there, each for itself.
+ */
+static __always_inline bool is_cut_in_qdisc(const struct record *r, struct sk_buff *skb)
+{
+	struct skb_shared_info *shinfo = (void *)READ(skb, head) + READ(skb, end);
+	struct net_device *dev = READ(skb, dev);
+	u32 type = 0;
+	u64 needed;
+
+	if (r->last_place != PLACE_QUEUE)
+		return false;
+	bpf_core_read(&type, sizeof(type), &shinfo->gso_type);
+	needed = (u64)type << GSO_SHIFT;
+	return needed && (READ(dev, features) & needed) == needed;
+}
+
+/*
+ * The other segments are in the first one's range: no journeys of their own, down to
+ * the next socket. alone: they are not, and each will be met where it leaves the qdisc.
+ */
+static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu, bool alone)
 {
 	struct sk_buff *skb = READ(first, next);
 	struct entry e;
@@ -461,7 +531,10 @@ static __always_inline void refuse_rest(struct sk_buff *first, u32 cpu)
 			return;
 		if (tracked(&e))
 			lose(&e);
-		refuse(&e, REFUSED_QUEUE);
+		if (alone)
+			forgive(&e);
+		else
+			refuse(&e, REFUSED_QUEUE);
 		skb = READ(skb, next);
 	}
 }
@@ -497,6 +570,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 	u32 cpu = count_hit(HOP_GSO_SEGMENT);
 	struct entry whole, first;
 	struct packet p;
+	bool alone;
 
 	/* NULL: it need not be cut; else the top of the address range is an errno */
 	if (!segs || (u64)segs >= (u64)-4095)
@@ -506,17 +580,18 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 	if (!hand_over(&whole, &first, bpf_ktime_get_ns()))
 		return 0;
 	first.record->segs = segments(skb);
+	alone = sending && is_cut_in_qdisc(first.record, skb);
 	/* each segment of a train is a datagram with a length and a number of its own */
-	if (first.record->last.proto == IPPROTO_UDP && parse_as(&p, segs, MAY_BE_INNER) == PARSED &&
+	if ((alone || first.record->last.proto == IPPROTO_UDP) && parse_as(&p, segs, MAY_BE_INNER) == PARSED &&
 	    same_tuple(&first.record->last, &p.tuple)) {
 		first.record->len = p.len;
 		first.record->ip_id = p.ip_id;
-		if (!sending)
+		if (!sending || alone)
 			first.record->segs = 1;
 	}
 	forgive(&first);
 	publish(&first);
-	refuse_rest(segs, cpu);
+	refuse_rest(segs, cpu, alone);
 	return 0;
 }
 

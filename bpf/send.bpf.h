@@ -5,12 +5,75 @@
 
 #include "hops.bpf.h"
 
-/* A journey begins at a socket of this host, if the filters let the packet through. */
+enum {
+	TCP_FIN = 1,
+	TCP_SYN = 2,
+	TCP_SYN_ACK = 2 | 16,
+	NS_PER_US = 1000,
+};
+
+/* A direct load may not go beyond a struct sock. */
+static __always_inline struct tcp_sock *tcp_sock_of(struct sock *sk)
+{
+#ifdef DIRECT
+	return bpf_skc_to_tcp_sock(sk);
+#else
+	return (struct tcp_sock *)sk;
+#endif
+}
+
+/*
+ * A SYN-ACK. For most there is only a request yet, skb->sk: tcp_make_synack() notes the
+ * time of the first one there, which is that of its skb (5.10 to 7.3; the request's
+ * counters are moved on behind the first retransmission only). A SYN cookie has none,
+ * and Fast Open's first one is not told from one of two sockets that connect to each other.
+ */
+static __noinline u32 synack_sent_before(struct sock *listener, struct sk_buff *skb)
+{
+	struct tcp_sock *tp = tcp_sock_of(listener);
+	struct sock *sk = READ(skb, sk);
+	u64 first = 0, delay;
+
+	if (!sk || READ(sk, __sk_common.skc_state) != TCP_NEW_SYN_RECV)
+		return RECORD_RETRANS_UNKNOWN;
+	if (bpf_core_read(&first, sizeof(first), &((struct tcp_request_sock *)sk)->snt_synack))
+		return RECORD_RETRANS_UNKNOWN;
+	/* a listener may delay what it sends on purpose (TCP_TX_DELAY) */
+	delay = tp ? READ(tp, tcp_tx_delay) : 0;
+	return READ(skb, skb_mstamp_ns) / NS_PER_US == first + delay ? 0 : RECORD_RETRANS;
+}
+
+/*
+ * Whether TCP has sent the segment before: enum record_flag. It moves snd_nxt on only
+ * behind the first transmission (tcp_event_new_data_sent(), tcp_connect(), 5.10 to
+ * 7.3), and what it sends for a timeout, a loss probe or a fast retransmission lies
+ * below. An ACK, a window or a keepalive probe and a reset carry nothing that could
+ * be sent again; for a reset sk may be no TCP socket.
+ */
+static __always_inline u8 sent_before(struct sock *sk, struct sk_buff *skb, const struct packet *p)
+{
+	struct tcp_sock *tp;
+
+	if (!p->len && !(p->tcp_flags & (TCP_SYN | TCP_FIN)))
+		return 0;
+	if ((p->tcp_flags & TCP_SYN_ACK) == TCP_SYN_ACK)
+		return synack_sent_before(sk, skb);
+	tp = tcp_sock_of(sk);
+	return tp && (s32)(p->seq - READ(tp, snd_nxt)) < 0 ? RECORD_RETRANS : 0;
+}
+
+/*
+ * A journey begins at a socket of this host, if the filters let the packet through.
+ * sk: the segment's; of a datagram NULL.
+ */
 static __always_inline void leave_socket(struct entry *e, const struct packet *p, enum parsed parsed,
-					 enum hop_id id, u64 now, struct net *net, bool owner)
+					 enum hop_id id, u64 now, struct net *net, bool owner,
+					 struct sock *sk, struct sk_buff *skb)
 {
 	if (!admit(e, p, now, ANEW | REFUSED_BEFORE_OUTPUT, parsed))
 		return;
+	if (sk)
+		e->record->flags |= sent_before(sk, skb, p);
 	arrive_at_socket(e->record, READ(net, ns.inum));
 	stamp_anew(e->record, id, PLACE_SEND, now, e->cpu, owner);
 	publish(e);
@@ -64,7 +127,7 @@ static __always_inline int hop_send_tcp(struct entry *e, struct sock *sk, struct
 {
 	u32 parsed = READ(sk, sk_protocol) == IPPROTO_TCP ? parse_unsent_tcp(p, skb) : NOT_OURS;
 
-	leave_socket(e, p, parsed, id, bpf_ktime_get_ns(), READ(sk, __sk_common.skc_net.net), owns(sk));
+	leave_socket(e, p, parsed, id, bpf_ktime_get_ns(), READ(sk, __sk_common.skc_net.net), owns(sk), sk, skb);
 	return 0;
 }
 
@@ -93,7 +156,7 @@ static __always_inline int hop_queue_xmit(struct sock *sk, struct sk_buff *skb)
 	tell_tcp(&p, &tcp, READ(skb, len), 32);
 	/* no listener comes here, so nobody need ask owns() */
 	leave_socket(&e, &p, PARSED, HOP_IP_QUEUE_XMIT, now, READ(sk, __sk_common.skc_net.net),
-		     READ(sk, sk_lock.owned));
+		     READ(sk, sk_lock.owned), sk, skb);
 	return 0;
 }
 
@@ -140,7 +203,7 @@ static __noinline int send_headed(struct sk_buff *skb, struct net *net, u32 id, 
 		lose(&e);
 	parsed = parse_as(&p, skb, (u32)protocol << PROTOCOL_SHIFT | UNSENT | IF_WANTED);
 	leave_socket(&e, &p, parsed, id, bpf_ktime_get_ns(), net,
-		     parsed == PARSED && p.tuple.proto == IPPROTO_UDP);
+		     parsed == PARSED && p.tuple.proto == IPPROTO_UDP, NULL, skb);
 	return 0;
 }
 
@@ -164,7 +227,7 @@ static __noinline int send_datagram4(struct sk_buff *skb, struct net *net, u32 c
 	}
 	now = bpf_ktime_get_ns();
 	tell_datagram4(&p, &ip);
-	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, now, net, true);
+	leave_socket(&e, &p, PARSED, HOP_IP_SEND_SKB, now, net, true, NULL, skb);
 	return 1;
 }
 

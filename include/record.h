@@ -78,6 +78,8 @@ enum record_flag {
 	RECORD_SLOW = 1 << 2,		/* a named stage reached its threshold */
 	RECORD_PAYLOAD = 1 << 3,	/* payload is known */
 	RECORD_FRAGMENT = 1 << 4,	/* it began as a first fragment */
+	RECORD_RETRANS = 1 << 5,	/* TCP had sent it before */
+	RECORD_RETRANS_UNKNOWN = 1 << 6, /* … or not: nobody knows */
 };
 
 /* The conditions that a journey must meet before it is sent up, in any order. */
@@ -145,7 +147,8 @@ struct record {
 	/* Written by user space when its sweep printed the record. */
 	__u32 reported;		/* the generation that was printed, with reported_hops hops, */
 	__u32 pkt;		/* and its number */
-	__u64 unused_tail[5];
+	__u64 drop_at;		/* where the kernel freed it: a return address; with END_DROPPED */
+	__u64 unused_tail[4];
 	struct hop hop[RECORD_HOPS];
 };
 

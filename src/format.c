@@ -137,6 +137,13 @@ const char *format__drop_reason(const struct journey *j, const struct names *nam
 	return names->drop_reason(names->context, j->record->drop_reason);
 }
 
+const char *format__drop_at(const struct journey *j, const struct names *names)
+{
+	if (j->end != END_DROPPED)
+		return NULL;
+	return names->function(names->context, j->record->drop_at);
+}
+
 /* The idle tasks of all CPUs share tid 0, so a table by tid cannot name them. */
 static void name_idle_task(unsigned int cpu, struct task_name *task)
 {

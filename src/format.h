@@ -76,6 +76,8 @@ static inline bool format__has_ip_id(const struct record *r)
 
 /* NULL where the packet was not dropped or nobody knows why. */
 const char *format__drop_reason(const struct journey *j, const struct names *names);
+/* The function that dropped the packet; NULL where it was not dropped or that is not known. */
+const char *format__drop_at(const struct journey *j, const struct names *names);
 /* The current task of a hop; false: not known. The idle task needs no look-up. */
 bool format__task(const struct journey_hop *hop, const struct names *names, struct task_name *task);
 /* False: the hop has no device, or its name is not known. */

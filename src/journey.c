@@ -231,6 +231,16 @@ bool journey__translated(const struct journey *j)
 				first->sport != last->sport || first->dport != last->dport);
 }
 
+enum again journey__retrans(const struct journey *j)
+{
+	const struct record *r = j->record;
+
+	if (r->first.proto != IPPROTO_TCP || r->flags & (RECORD_PARTIAL | RECORD_RETRANS_UNKNOWN) ||
+	    hop_place(j->hop[0].id) != PLACE_SEND)
+		return AGAIN_UNKNOWN;
+	return r->flags & RECORD_RETRANS ? AGAIN_YES : AGAIN_NO;
+}
+
 static bool is_slow_stage(const struct journey *j, const struct config *cfg, unsigned int i)
 {
 	enum place from = hop_place(j->hop[i - 1].id);
@@ -241,6 +251,12 @@ static bool is_slow_stage(const struct journey *j, const struct config *cfg, uns
 	if (from == PLACE_ENQUEUE)
 		return j->rest >= cfg->stage[from][PLACE_READ];
 	return from == PLACE_QUEUE && j->rest >= cfg->stage[from][PLACE_XMIT];
+}
+
+/* Dropped at its only hop: how long the stage was is not known, and 0 is reached in any case. */
+static bool is_only_dropped(const struct journey *j, const struct config *cfg)
+{
+	return j->hops == 1 && hop_place(j->hop[0].id) == PLACE_DROP && !cfg->stage[PLACE_IP_RCV][PLACE_DROP];
 }
 
 bool journey__is_slow(const struct journey *j, const struct config *cfg)
@@ -254,6 +270,8 @@ bool journey__is_slow(const struct journey *j, const struct config *cfg)
 		return true;
 	if (!cfg->judge_stages)
 		return false;
+	if (is_only_dropped(j, cfg))
+		return true;
 	for (i = 1; i <= j->hops; i++)
 		if (is_slow_stage(j, cfg, i))
 			return true;

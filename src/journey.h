@@ -68,6 +68,11 @@ const struct journey_hop *journey__held_at(const struct journey *j);
 /* Whether the packet's last tuple differs from its first. */
 bool journey__translated(const struct journey *j);
 
+enum again { AGAIN_UNKNOWN, AGAIN_NO, AGAIN_YES };
+
+/* Whether TCP had sent the segment before. Not known of one that was not seen to leave a socket here. */
+enum again journey__retrans(const struct journey *j);
+
 /*
  * Whether the journey that was read reaches a threshold. The kernel side has said
  * so already, but from a record that another packet's hop may have touched.

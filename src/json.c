@@ -202,11 +202,14 @@ static void put_slowest(struct format *f, const struct journey *j, const struct 
 static void put_end(struct format *f, const struct journey *j, const struct names *names)
 {
 	const char *reason = format__drop_reason(j, names);
+	const char *where = format__drop_at(j, names);
 
 	put_number(f, ",\"total_ns\":", j->total);
 	put_word(f, ",\"end\":", format__end(j->end));
 	if (reason)
 		put_word(f, ",\"drop_reason\":", reason);
+	if (where)
+		put_word(f, ",\"drop_at\":", where);
 }
 
 static void put_nat(struct format *f, const struct journey *j)
@@ -275,6 +278,7 @@ void json__journey(FILE *out, const struct journey *j, const struct names *names
 		[DIR_FWD] = "fwd",
 	};
 	const struct record *r = j->record;
+	enum again again = journey__retrans(j);
 	struct format f;
 
 	format__begin(&f, out);
@@ -286,6 +290,8 @@ void json__journey(FILE *out, const struct journey *j, const struct names *names
 	if (r->first.family)
 		put_tuple(&f, ",", &r->first);
 	put_headers(&f, r);
+	if (again != AGAIN_UNKNOWN)
+		put_bool(&f, ",\"retrans\":", again == AGAIN_YES);
 	put_bool(&f, ",\"partial\":", r->flags & RECORD_PARTIAL);
 	put_bool(&f, ",\"truncated\":", r->flags & RECORD_TRUNCATED);
 	put_end(&f, j, names);

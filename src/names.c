@@ -7,6 +7,9 @@
 
 #include "clock.h"
 #include "names.h"
+#include "symbols.h"
+
+enum { PLACES_KEPT = 64 };
 
 /* A map is asked by a system call, and the hops of a packet ask for few names again and again. */
 enum { CACHED = 256 };
@@ -25,6 +28,11 @@ struct kernel_names {
 	} task[CACHED];
 	const struct btf *btf;
 	const struct btf_type *reasons;	/* enum skb_drop_reason; NULL: the kernel has none */
+	struct drop_place {
+		uint64_t address;
+		char name[SYMBOL_TEXT];	/* "": not known */
+	} places[PLACES_KEPT];
+	unsigned int n_places;
 	struct names names;
 };
 
@@ -80,6 +88,22 @@ static const char *drop_reason(void *context, uint32_t reason)
 	return NULL;
 }
 
+/* What drops packets are few places, and a look through the kernel's symbols takes a while. */
+static const char *function(void *context, uint64_t address)
+{
+	struct kernel_names *n = context;
+	struct drop_place *p;
+
+	for (unsigned int i = 0; i < n->n_places; i++)
+		if (n->places[i].address == address)
+			return *n->places[i].name ? n->places[i].name : NULL;
+	p = &n->places[n->n_places < PLACES_KEPT ? n->n_places++ : address % PLACES_KEPT];
+	p->address = address;
+	if (symbols__name(KALLSYMS, address, p->name))
+		*p->name = '\0';
+	return *p->name ? p->name : NULL;
+}
+
 static uint64_t wall(void *context, uint64_t mono)
 {
 	(void)context;
@@ -98,7 +122,7 @@ struct kernel_names *names__new(int dev_map, int task_map, const struct btf *btf
 	n->btf = btf;
 	id = btf__find_by_name_kind(btf, "skb_drop_reason", BTF_KIND_ENUM);
 	n->reasons = id > 0 ? btf__type_by_id(btf, id) : NULL;
-	n->names = (struct names){ n, device_name, task_name, drop_reason, wall };
+	n->names = (struct names){ n, device_name, task_name, drop_reason, function, wall };
 	return n;
 }
 

@@ -14,6 +14,8 @@ struct names {
 	int (*task)(void *context, uint32_t tid, struct task_name *name);
 	/* a drop reason's name without its SKB_DROP_REASON_ prefix; NULL: not known */
 	const char *(*drop_reason)(void *context, uint32_t reason);
+	/* the kernel's function that a call comes back to at this address; NULL: not known */
+	const char *(*function)(void *context, uint64_t address);
 	/* CLOCK_REALTIME of a CLOCK_MONOTONIC time, ns */
 	uint64_t (*wall)(void *context, uint64_t mono);
 };

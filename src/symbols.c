@@ -64,6 +64,39 @@ int symbols__find(const char *path, struct symbol *symbols, size_t n)
 	return 0;
 }
 
+static bool is_function(const char *line)
+{
+	const char *type = strchr(line, ' ');
+
+	return type && strchr("tTwW", type[1]);
+}
+
+int symbols__name(const char *path, uint64_t address, char name[SYMBOL_TEXT])
+{
+	FILE *f = fopen(path, "re");
+	char line[LINE_SIZE], *at;
+	uint64_t nearest = 0, start;
+	size_t length;
+
+	if (!f)
+		return -errno;
+	while ((at = next(f, line))) {
+		start = strtoull(line, NULL, 16);
+		/* a call may be the last of its function: then it comes back to where the next one starts */
+		if (start <= nearest || start >= address || !is_function(line))
+			continue;
+		nearest = start;
+		/* nearly each line comes here: no snprintf() */
+		length = strcspn(at, ".");
+		if (length >= SYMBOL_TEXT)
+			length = SYMBOL_TEXT - 1;
+		memcpy(name, at, length);
+		name[length] = '\0';
+	}
+	fclose(f);
+	return nearest ? 0 : -ENOENT;
+}
+
 static int compare(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { SYMBOL_TEXT = 128 };
 
@@ -24,6 +25,13 @@ struct symbol {
  * which sees only some of the calls. Returns 0 or -errno.
  */
 int symbols__find(const char *path, struct symbol *symbols, size_t n);
+
+/*
+ * The function that a call comes back to at this address, by a file such as KALLSYMS,
+ * without what the compiler has added to its name. Returns 0 or -errno; -ENOENT: none
+ * is known, or the file does not tell addresses.
+ */
+int symbols__name(const char *path, uint64_t address, char name[SYMBOL_TEXT]);
 
 /*
  * Counts in *found how many of *n names a file such as KALLSYMS has. Sorts them and

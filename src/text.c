@@ -220,6 +220,7 @@ static void print_end_words(struct format *f, const struct journey *j, const str
 {
 	const struct record *r = j->record;
 	const char *reason = format__drop_reason(j, names);
+	const char *where = format__drop_at(j, names);
 
 	if (j->end == END_READ && r->reader_tid) {
 		format__string(f, " reader=");
@@ -234,6 +235,10 @@ static void print_end_words(struct format *f, const struct journey *j, const str
 		format__string(f, " reason=");
 		format__string(f, reason);
 	}
+	if (where) {
+		format__string(f, " at=");
+		format__string(f, where);
+	}
 }
 
 static void print_flag_words(struct format *f, const struct journey *j)
@@ -241,6 +246,8 @@ static void print_flag_words(struct format *f, const struct journey *j)
 	const struct record *r = j->record;
 	const struct tuple *last = &r->last;
 
+	if (journey__retrans(j) == AGAIN_YES)
+		format__string(f, " retrans");
 	if (r->flags & RECORD_PARTIAL)
 		format__string(f, " partial");
 	if (r->flags & RECORD_TRUNCATED)

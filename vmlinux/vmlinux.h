@@ -85,6 +85,7 @@ struct list_head {
 
 struct net_device {
 	char name[16];
+	u64 features;
 	int ifindex;
 	possible_net_t nd_net;
 	struct device dev;
@@ -139,6 +140,7 @@ struct sk_buff {
 	struct sk_buff *next;
 	struct net_device *dev;
 	struct sock *sk;
+	u64 skb_mstamp_ns;
 	char cb[48];
 	unsigned long _nfct;
 	unsigned int len;
@@ -155,7 +157,17 @@ struct sk_buff {
 };
 
 struct skb_shared_info {
+	unsigned int gso_type;
 	unsigned short gso_segs;
+};
+
+struct tcp_sock {
+	u32 snd_nxt;
+	u32 tcp_tx_delay;
+};
+
+struct tcp_request_sock {
+	u64 snt_synack;
 };
 
 struct tcp_skb_cb {

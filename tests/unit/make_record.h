@@ -15,6 +15,7 @@
 #define WALL 1795954284787123456ull	/* of START: 2026-11-29T12:11:24.787123456Z */
 
 #define GEN record_generation(START)
+#define TCP_DROPS 0xffffffff81a2b3c4ull	/* an address in a function */
 
 enum {
 	HOST = 4026531840u,	/* netns: the host's and a container's */
@@ -211,6 +212,7 @@ static inline struct record make__dropped(void)
 	make__hop(&r, HOP_KFREE_SKB, 35200000, POD, NO_DEV, IDLE);
 	make__end(&r, END_DROPPED);
 	r.drop_reason = OFO_QUEUE;
+	r.drop_at = TCP_DROPS;
 	return r;
 }
 
@@ -336,6 +338,12 @@ static inline const char *make__drop_reason(void *context, uint32_t reason)
 	return reason == OFO_QUEUE ? "TCP_OFO_QUEUE" : NULL;
 }
 
+static inline const char *make__function(void *context, uint64_t address)
+{
+	(void)context;
+	return address == TCP_DROPS ? "tcp_data_queue_ofo" : NULL;
+}
+
 static inline uint64_t make__wall(void *context, uint64_t mono)
 {
 	(void)context;
@@ -346,6 +354,7 @@ static const struct names make__names = {
 	.device = make__device,
 	.task = make__task,
 	.drop_reason = make__drop_reason,
+	.function = make__function,
 	.wall = make__wall,
 };
 

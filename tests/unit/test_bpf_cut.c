@@ -84,6 +84,44 @@ static void find_loners(struct fake *loners[], int n)
 	assert_int_equal(found, n);
 }
 
+/* A device that could send the whole: a qdisc has cut it, and each segment waits for itself. */
+static void test_in_a_qdisc(void **state)
+{
+	struct wire whole = tcp4, part = tcp4;
+	struct fake *f, *segs[2];
+	const struct record *r;
+
+	(void)state;
+	whole.len = 2896;
+	part.len = 1448;
+	find_loners(segs, 2);
+	f = queue_at_nic(&whole);
+	for (int i = 0; i < 2; i++) {
+		fake_fill(segs[i], &part);
+		part.seq += 1448;
+	}
+	segs[0]->skb.next = &segs[1]->skb;
+	f->shinfo.gso_type = 1 << 4;
+	nic.features = 1ull << (4 + 16);
+	cut(f, &segs[0]->skb);
+	nic.features = 0;
+	rest(30 * MS);
+	step_xmit(segs[0], &nic);
+	r = only_event(0, END_SENT);
+	assert_hops(r, HOP_IP_QUEUE_XMIT, HOP_IP_FINISH_OUTPUT2, HOP_DEV_QUEUE_XMIT, HOP_DEV_HARD_START_XMIT);
+	assert_int_equal(r->seq, whole.seq);
+	assert_int_equal(r->len, 1448);
+	assert_int_equal(r->segs, 1);
+	/* the second one's beginning was not seen */
+	cfg.total_tcp = 0;
+	step_xmit(segs[1], &nic);
+	r = only_event(1, END_SENT);
+	assert_hops(r, HOP_DEV_HARD_START_XMIT);
+	assert_int_equal(r->seq, whole.seq + 1448);
+	assert_int_equal(r->flags & RECORD_PARTIAL, RECORD_PARTIAL);
+	assert_table_free();
+}
+
 /* The other segments are in the first one's range: they have no journeys of their own. */
 static void test_rest(void **state)
 {
@@ -467,7 +505,7 @@ static void test_tunnel_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_journey(test_tcp), cmocka_journey(test_rest), cmocka_journey(test_udp),
+		cmocka_journey(test_tcp), cmocka_journey(test_rest), cmocka_journey(test_in_a_qdisc), cmocka_journey(test_udp),
 		cmocka_journey(test_goes_on), cmocka_journey(test_train_to_a_socket),
 		cmocka_journey(test_not_cut), cmocka_journey(test_reused),
 		cmocka_journey(test_full_set), cmocka_journey(test_taken_away),

@@ -346,6 +346,30 @@ static void sees_translation(void **state)
 	assert_false(journey__translated(&j));
 }
 
+/* How long a packet's only hop, its drop, was away from the one before is not known; 0 it was in any case. */
+static void judges_a_drop_that_is_the_only_hop(void **state)
+{
+	static struct config cfg = { .total_tcp = NEVER, .judge_stages = 1 };
+	struct record r = make__dropped();
+	struct journey j;
+
+	(void)state;
+	memset(cfg.stage, 0xff, sizeof(cfg.stage));
+	r.hops = 0;
+	make__hop(&r, HOP_KFREE_SKB, 0, POD, ETH0, IDLE);
+	make__end(&r, END_DROPPED);
+	j = read_ok(&r, 0);
+	assert_false(journey__is_slow(&j, &cfg));
+	cfg.stage[PLACE_IP_RCV][PLACE_DROP] = 1;
+	assert_false(journey__is_slow(&j, &cfg));
+	cfg.stage[PLACE_IP_RCV][PLACE_DROP] = 0;
+	assert_true(journey__is_slow(&j, &cfg));
+	/* any other one is no drop */
+	r.hop[0].where = r.last_where = make__where(GEN, HOP_NETIF_RX, 5, false);
+	j = read_ok(&r, 0);
+	assert_false(journey__is_slow(&j, &cfg));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +391,7 @@ int main(void)
 		cmocka_unit_test(finds_the_direction),
 		cmocka_unit_test(does_not_guess_where_a_torn_or_truncated_packet_was_dropped),
 		cmocka_unit_test(sees_translation),
+		cmocka_unit_test(judges_a_drop_that_is_the_only_hop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,14 +65,42 @@ static void leaves_out_what_is_not_known(void **state)
 	free(json);
 	r = make__dropped();
 	r.drop_reason = NO_REASON;
+	r.drop_at = 0;
 	json = json_with(&r, &make__names);
-	assert_null(strstr(json, "drop_reason"));
+	assert_null(strstr(json, "\"drop_"));
 	free(json);
 	r = make__waiting();
+	r.drop_at = TCP_DROPS;
 	r.reader_tid = RESOLVER;	/* of the packet that had the record before */
 	json = json_with(&r, &make__names);
 	assert_null(strstr(json, "reader"));
+	assert_null(strstr(json, "drop_at"));
 	free(json);
+}
+
+static void check_retrans(struct record r, const char *field)
+{
+	char *json = json_with(&r, &make__names);
+
+	if (field ? !strstr(json, field) : !!strstr(json, "retrans"))
+		fail_msg("%s is in: %s", field ? "something else" : "retrans", json);
+	free(json);
+}
+
+static void says_what_was_sent_again_where_that_is_known(void **state)
+{
+	struct record r = make__synack();
+
+	(void)state;
+	check_retrans(r, "\"segs\":1,\"retrans\":false,\"partial\":false");
+	r.flags = RECORD_RETRANS;
+	check_retrans(r, "\"segs\":1,\"retrans\":true,\"partial\":false");
+	r.flags |= RECORD_PARTIAL;
+	check_retrans(r, NULL);
+	r.flags = RECORD_RETRANS_UNKNOWN;
+	check_retrans(r, NULL);
+	check_retrans(make__syn(), NULL);	/* came from outside */
+	check_retrans(make__ipv6(), NULL);	/* UDP */
 }
 
 /* Beyond one buffer: as many hops as the record has, each of them whole. */
@@ -148,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(prints_journeys),
 		cmocka_unit_test(leaves_out_what_is_not_known),
+		cmocka_unit_test(says_what_was_sent_again_where_that_is_known),
 		cmocka_unit_test(prints_long_journeys),
 		cmocka_unit_test(escapes_names),
 	};

@@ -22,6 +22,7 @@ static const char list[] =
 	"ffffffff81000050 t tcp_v4_rcv.constprop.1\n"
 	"ffffffff81000060 T tcp_v4_rcv\n"
 	"ffffffff81000070 t tcp_v6_rcv_more\n"
+	"ffffffff81000080 D tcp_data\n"
 	"ffffffffc0000000 t br_handle_frame_finish\t[bridge]\n"
 	"ffffffffc0000010 t ip_rcv\t[other]\n";
 
@@ -90,8 +91,33 @@ static void test_count(void **state)
 	assert_int_equal(found, 3);
 }
 
+static void check_name(uint64_t address, const char *expected)
+{
+	char name[SYMBOL_TEXT] = "none";
+
+	assert_int_equal(symbols__name(path, address, name), expected ? 0 : -ENOENT);
+	assert_string_equal(name, expected ? expected : "none");
+}
+
+/* A call comes back to behind it, so never to a function's first byte, but perhaps to the next one's. */
+static void test_name(void **state)
+{
+	(void)state;
+	check_name(0xffffffff81000038, "ip_rcv");
+	check_name(0xffffffff81000031, "ip_rcv");
+	check_name(0xffffffff81000050, "ip_rcv");	/* the list does not say where the one between lies */
+	check_name(0xffffffff81000060, "tcp_v4_rcv");
+	check_name(0xffffffff81000015, "ip_rcv_core");
+	check_name(0xffffffff81000021, "ip_rcv_core");
+	check_name(0xffffffffc0000008, "br_handle_frame_finish");
+	check_name(0xffffffff81000085, "tcp_v6_rcv_more");	/* behind it lie only data */
+	check_name(0xffffffff81000000, NULL);
+	check_name(0, NULL);
+}
+
 static void test_no_list(void **state)
 {
+	char name[SYMBOL_TEXT];
 	struct symbol s = { .function = "ip_rcv" };
 	const char *names[] = { "ip_rcv" };
 	size_t n = 1, found;
@@ -99,6 +125,7 @@ static void test_no_list(void **state)
 	(void)state;
 	assert_int_equal(symbols__find("/nonexistent", &s, 1), -ENOENT);
 	assert_int_equal(symbols__count("/nonexistent", names, &n, &found), -ENOENT);
+	assert_int_equal(symbols__name("/nonexistent", 1, name), -ENOENT);
 }
 
 int main(void)
@@ -108,6 +135,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_copy),
 		cmocka_unit_test(test_several_in_one_pass),
 		cmocka_unit_test(test_count),
+		cmocka_unit_test(test_name),
 		cmocka_unit_test(test_no_list),
 	};
 

@@ -193,13 +193,23 @@ static void adds_words_only_where_they_apply(void **state)
 
 	(void)state;
 	r.drop_reason = NO_REASON;
+	assert_contains(&r, " end=dropped at=tcp_data_queue_ofo partial\n");
+	r.drop_at = 1;
 	assert_contains(&r, " end=dropped partial\n");
+	r.drop_at = TCP_DROPS;
 	r.drop_reason = 0;	/* a kernel that gives none */
 	assert_lacks(&r, "reason=");
 	r.drop_reason = OFO_QUEUE;
 	r.end = END_DELIVERED;
 	assert_lacks(&r, " end=");
 	assert_lacks(&r, "reason=");
+	assert_lacks(&r, "at=tcp");
+	r = make__synack();
+	assert_lacks(&r, "retrans");
+	r.flags = RECORD_RETRANS;
+	assert_contains(&r, " len=0 retrans\n");
+	r.flags |= RECORD_PARTIAL;
+	assert_contains(&r, " len=0 partial\n");
 	r = make__waiting();
 	r.reader_tid = RESOLVER;	/* of the packet that had the record before */
 	assert_lacks(&r, "reader=");

@@ -49,6 +49,8 @@ static struct host {
 	bool no_reasons;	/* a kernel before enum skb_drop_reason */
 	bool no_purge;		/* … and before SKB_DROP_REASON_QUEUE_PURGE */
 	bool no_nfct;		/* a kernel without CONFIG_NF_CONNTRACK */
+	struct tcp_sock tcp;	/* what each socket has beyond struct sock */
+	u32 sent_before;	/* so many numbers from a segment's own on TCP has sent already */
 	bool ring_full;
 	void (*nested)(void);	/* an interrupt: runs once, when a hook asks for the task or copies a record */
 	unsigned int n_events;
@@ -105,6 +107,11 @@ static inline u64 at_least(s64 a, s64 b)
 static inline u32 ptr_low(const void *p)
 {
 	return (u32)(u64)p;
+}
+
+static inline struct tcp_sock *bpf_skc_to_tcp_sock(struct sock *sk)
+{
+	return &host.tcp;
 }
 
 static inline u64 bpf_ktime_get_ns(void)

@@ -80,6 +80,7 @@ static inline void step_send_tcp(struct fake *f, struct sock *sk)
 	memcpy(header, fake_l3(f), 40);
 	memset(fake_l3(f), 0xee, wire_l3_header(&w));
 	sk->sk_protocol = IPPROTO_TCP;
+	host.tcp.snd_nxt = w.seq + host.sent_before;
 	if (w.v6) {
 		wire_address((u8 *)&flow.saddr, true, w.src);
 		wire_address((u8 *)&flow.daddr, true, w.dst);

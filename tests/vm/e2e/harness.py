@@ -20,6 +20,7 @@ TRACERS = {
     "slow": ["-j", "-l", "15ms"],
     "socket": ["-j", "-v", "-u", "-l", "socket=15ms"],
     "every": ["-j", "-l", "0"],
+    "drops": ["-j", "-l", "drop=0"],
     "kprobe": ["-j", "-v", "-l", "15ms", "--attach=kprobe"],
     "article": ["-j", "-v", "-l", "15ms", "--attach=article"],
 }
@@ -112,7 +113,7 @@ class View:
     def fence(self):
         """Until all is printed that has ended before now."""
         seen = len(self.tool.packets())
-        port = lab.fence()
+        port = lab.fence_dropped() if "drop=0" in self.tool.args else lab.fence()
         self.tool.await_packets(1, lambda p: p["dport"] == port, seen)
 
 

@@ -86,26 +86,51 @@ class Passed:
         return wait_for("all packets arrived", self.now)
 
 
-SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C
+SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO, ETHTOOL_SFEATURES = 0x8946, 0x1F, 0x2C, 0x3B
 
 
-def ethtool(netns, dev, command, value):
-    """Switches an offload of a device."""
-    def switch():
+def within(netns, what):
+    """Does something in a netns, in a thread of its own; returns what it gives."""
+    def enter():
         try:
             if netns:
                 enter_netns(netns)  # of this thread only
-            data = ctypes.create_string_buffer(struct.pack("II", command, value))
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-                fcntl.ioctl(s, SIOCETHTOOL, struct.pack("16sP", dev.encode(), ctypes.addressof(data)))
+            given.append(what())
         except OSError as error:
             errors.append(error)
-    errors = []
-    thread = threading.Thread(target=switch)
+    given, errors = [], []
+    thread = threading.Thread(target=enter)
     thread.start()
     thread.join()
     if errors:
         raise errors[0]
+    return given[0]
+
+
+def socket_in(netns, family, kind):
+    """A socket belongs to the netns where it was made, whoever uses it."""
+    return within(netns, lambda: socket.socket(family, kind))
+
+
+def ask_ethtool(netns, dev, request):
+    def switch():
+        data = ctypes.create_string_buffer(request)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            fcntl.ioctl(s, SIOCETHTOOL, struct.pack("16sP", dev.encode(), ctypes.addressof(data)))
+    within(netns, switch)
+
+
+def ethtool(netns, dev, command, value):
+    """Switches an offload of a device."""
+    ask_ethtool(netns, dev, struct.pack("II", command, value))
+
+
+def set_feature(netns, dev, bit, on):
+    """Switches a feature of a device that has no command of its own; which are meant, and what they are to be."""
+    blocks = [0, 0, 0, 0]
+    blocks[bit // 32 * 2] = 1 << bit % 32
+    blocks[bit // 32 * 2 + 1] = on << bit % 32
+    ask_ethtool(netns, dev, struct.pack("6I", ETHTOOL_SFEATURES, 2, *blocks))
 
 
 def has_drop_reasons():
@@ -123,6 +148,13 @@ def fence(port=9999):
         s.sendto(b"fence", ("127.0.0.1", port))
         time.sleep(0.04)
         s.recv(16)
+    return port
+
+
+def fence_dropped(port=9998):
+    """The same for one that prints only what is dropped: there is no socket."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.sendto(b"fence", ("127.0.0.1", port))
     return port
 
 

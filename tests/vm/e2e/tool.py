@@ -19,7 +19,7 @@ os.chmod(SLOWPKT, 0o755)
 PATIENCE = 120  # seconds for loading all programs, which emulation makes slow
 
 FIELDS = """pkt time mono_ns dir proto src sport dst dport seq seq_end ack flags win len id segs
-retrans partial truncated total_ns end drop_reason slowest nat reader queue wait hops""".split()
+retrans partial truncated total_ns end drop_reason drop_at slowest nat reader queue wait hops""".split()
 ALWAYS = set("""pkt time mono_ns dir proto src sport dst dport len partial truncated total_ns end
 hops""".split())
 HOP_FIELDS = set("func stage at_ns netns dev cpu pid comm ctx".split())
