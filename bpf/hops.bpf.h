@@ -3,6 +3,7 @@
 #ifndef SLOWPKT_HOPS_BPF_H
 #define SLOWPKT_HOPS_BPF_H
 
+#include "arrival.bpf.h"
 #include "compat.bpf.h"
 #include "journey.bpf.h"
 #include "recognize.bpf.h"
@@ -54,7 +55,7 @@ static __always_inline void arrive_in_queue(struct record *r)
  */
 static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 {
-	u32 id = how >> HOP_SHIFT & 255, place = hop_place(id);
+	u32 id = WHERE_HOP(how >> HOP_SHIFT), place = hop_place(id);
 	struct entry e;
 
 	if (place >= PLACES || !entry_of(&e, skb, bpf_get_smp_processor_id()))
@@ -66,6 +67,8 @@ static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 	arrive(e.record, READ(skb, dev));
 	if (id == HOP_UDP_ENQUEUE)
 		arrive_in_queue(e.record);
+	if (cfg.notes_arrivals && place == PLACE_RECEIVE)
+		tell_arrival(&e, skb);
 	stamp_ours(&e, id, place, now, false);
 	publish(&e);
 	return 1;
@@ -78,6 +81,12 @@ static __always_inline void hop_sure(struct entry *e, const enum hop_id id, u64 
 		stamp_chained(e->record, id, now, e->cpu);
 	else
 		stamp_anew(e->record, id, hop_place(id), now, e->cpu, false);
+}
+
+/* Between the driver and the stack. */
+static __always_inline int hop_arrival(struct sk_buff *skb, const enum hop_id id)
+{
+	return note_arrival(skb, id, count_hit(id));
 }
 
 /* A hop at a device. */
@@ -112,7 +121,11 @@ static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id
 	return hop_at_device(skb, &e, id, how);
 }
 
-/* Routed, past netfilter: the first hop that sees what it has made of the packet. */
+/*
+ * Routed, past netfilter: the first hop that sees what it has made of the packet, or
+ * what a tunnel has put in front. Of one that is not tracked the inner packet was
+ * asked where it was sent or received, so the outer one is asked here.
+ */
 static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const u32 protocol)
 {
 	u32 cpu = count_hit(id);
@@ -121,7 +134,7 @@ static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id,
 	if (!entry_of(&e, skb, cpu) ||
 	    (refused_here(&e, PLACE_OUTPUT) && !may_be_natted(skb)))
 		return 0;
-	return hop_at_device(skb, &e, id, protocol | MAY_BE_INNER);
+	return hop_at_device(skb, &e, id, protocol | (e.record ? MAY_BE_INNER : 0));
 }
 
 /* The bridge: at the device where the packet was received, so none of it is read. */
@@ -193,7 +206,8 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 		hop_sure(&e, id, now, link);
 		return 0;
 	}
-	hop_unsure(skb, now, AT_DATA | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) | refused_at(place));
+	hop_unsure(skb, now, AT_DATA | MAY_HAVE_BEEN_INNER | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) |
+			     refused_at(place));
 	return 0;
 }
 

@@ -86,7 +86,9 @@ class Passed:
         return wait_for("all packets arrived", self.now)
 
 
-SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO, ETHTOOL_SFEATURES = 0x8946, 0x1F, 0x2C, 0x3B
+SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO, ETHTOOL_GFLAGS, ETHTOOL_SFLAGS = 0x8946, 0x1F, 0x2C, 0x25, 0x26
+ETHTOOL_SFEATURES = 0x3B
+ETH_FLAG_TXVLAN = 1 << 7
 
 
 def within(netns, what):
@@ -113,16 +115,18 @@ def socket_in(netns, family, kind):
 
 
 def ask_ethtool(netns, dev, request):
-    def switch():
+    """Returns what the kernel has made of the request's bytes."""
+    def ask():
         data = ctypes.create_string_buffer(request)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             fcntl.ioctl(s, SIOCETHTOOL, struct.pack("16sP", dev.encode(), ctypes.addressof(data)))
-    within(netns, switch)
+        return data.raw
+    return within(netns, ask)
 
 
 def ethtool(netns, dev, command, value):
-    """Switches an offload of a device."""
-    ask_ethtool(netns, dev, struct.pack("II", command, value))
+    """Switches an offload of a device, or asks for flags; returns what the kernel answers."""
+    return struct.unpack("II", ask_ethtool(netns, dev, struct.pack("II", command, value))[:8])[1]
 
 
 def set_feature(netns, dev, bit, on):
@@ -131,6 +135,17 @@ def set_feature(netns, dev, bit, on):
     blocks[bit // 32 * 2] = 1 << bit % 32
     blocks[bit // 32 * 2 + 1] = on << bit % 32
     ask_ethtool(netns, dev, struct.pack("6I", ETHTOOL_SFEATURES, 2, *blocks))
+
+
+@contextlib.contextmanager
+def without_vlan_offload(netns, dev):
+    """The device writes VLAN tags into the data, where its peer finds them."""
+    flags = ethtool(netns, dev, ETHTOOL_GFLAGS, 0)
+    ethtool(netns, dev, ETHTOOL_SFLAGS, flags & ~ETH_FLAG_TXVLAN)
+    try:
+        yield
+    finally:
+        ethtool(netns, dev, ETHTOOL_SFLAGS, flags)
 
 
 def has_drop_reasons():
