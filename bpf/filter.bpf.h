@@ -57,7 +57,8 @@ static __always_inline bool is_wanted_netns(u32 netns)
 	return false;
 }
 
-static __always_inline bool is_wanted_device(struct net_device *dev, u32 netns)
+/* Seldom asked, and not inlined for the sake of its callers' stack. */
+static __noinline int is_wanted_device(struct net_device *dev, u32 netns)
 {
 	u64 dev_name[2];
 

@@ -75,7 +75,10 @@ def article_functions_do_it_too(article):
 
 @test
 def what_the_kernel_lacks_is_left_out_or_done_by_the_article():
-    """By a list of symbols with a copy in a function's place that is not there after all, or with a part only."""
+    """
+    By a list of symbols with a copy in a function's place that is not there after all, or with a part only.
+    The list is asked where the kernel's own BTF does not say which functions there are.
+    """
     with open("/proc/kallsyms", encoding="ascii") as f:
         symbols = f.read()
     for name, instead in (("ip_rcv_core", "ip_rcv_core.isra.0"), ("ip6_rcv_core", "ip6_rcv_core.part.0"),
@@ -83,13 +86,24 @@ def what_the_kernel_lacks_is_left_out_or_done_by_the_article():
         symbols = symbols.replace(f" {name}\n", f" {instead}\n")
     with open("/tmp/kallsyms", "w", encoding="ascii") as f:
         f.write(symbols)
-    with Slowpkt("-v", "--attach=kprobe", "-t", "-l", "input=1s", under=[
+    with Slowpkt("-j", "-v", "--btf=/sys/kernel/btf/vmlinux", "-t", "-l", "input=1s", under=[
             "unshare", "--mount", "sh", "-c", 'mount --bind /tmp/kallsyms /proc/kallsyms && exec "$@"', "sh"]) as tool:
         how = how_attached(View(tool))
     expect("how each is attached", how, {"ip_rcv_core": "kprobe on ip_rcv", "ip6_rcv_core": "kprobe on ipv6_rcv",
                                          "tcp_v4_rcv": "kprobe", "tcp_v6_rcv": "not attached"})
     expect_that("what is left out", "slowpkt: not attached: tcp_v6_rcv (tcp_v6_rcv): --attach leaves it no way"
                 in tool.err.all, tool.err.all)
+
+
+@test
+def with_every_filter_each_hop_is_attached():
+    """What is not asked for is no code: the most that the verifier can be given is all of it, with probe reads."""
+    with Slowpkt("--attach=kprobe", "-p", "80", "-d", "80", "-s", "1-65535", "-H", "10.0.0.0/8", "-H", WEB6, "--src",
+                 "::/0", "--seq", "7", "-N", "web", "-N", "client", "-i", "eth0", "-i", "lo", "--pid", "1", "-l",
+                 "30ms", "-l", "qdisc=20ms", "-l", "gro=20ms", "-l", "rps=20ms") as tool:
+        said = [line for line in tool.err.all if "refused" in line or "not attached" in line]
+    expect("what is left out", [line.split(":")[1:3] for line in said],
+           [[" not attached", " __skb_gso_segment (__skb_gso_segment)"]])
 
 
 @test
