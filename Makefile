@@ -94,7 +94,10 @@ unit: $(TESTS)
 
 check-programs: $(TESTS) $(B)/tests/traffic
 
-$(B)/tests/traffic: tests/vm/traffic.c
+# what else the end-to-end tests run goes with it
+$(B)/tests/traffic: $(B)/tests/hold
+
+$(B)/tests/traffic $(B)/tests/hold: $(B)/tests/%: tests/vm/%.c
 	$(call say,CC)
 	$(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) -static -o $@ $<
 

@@ -8,6 +8,11 @@
 #include "send.bpf.h"
 
 /* The programs. A module's function has no BTF on 5.10, and an exit program no arguments without BTF. */
+TP(napi_gro_receive_entry, struct sk_buff *skb) { return hop_arrival(skb, HOP_NAPI_GRO_RECEIVE); }
+TP(napi_gro_frags_entry, struct sk_buff *skb) { return hop_arrival(skb, HOP_NAPI_GRO_FRAGS); }
+TP(netif_receive_skb_entry, struct sk_buff *skb) { return hop_arrival(skb, HOP_NETIF_RECEIVE_SKB_ENTRY); }
+TP(netif_receive_skb_list_entry, struct sk_buff *skb) { return hop_arrival(skb, HOP_NETIF_RECEIVE_SKB_LIST); }
+FN(enqueue_to_backlog, struct sk_buff *skb) { return hop_arrival(skb, HOP_ENQUEUE_TO_BACKLOG); }
 TP(netif_receive_skb, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RECEIVE_SKB); }
 TP(netif_rx, struct sk_buff *skb) { return hop_receive(skb, HOP_NETIF_RX); }
 TP(net_dev_queue, struct sk_buff *skb)

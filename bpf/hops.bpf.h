@@ -3,6 +3,7 @@
 #ifndef SLOWPKT_HOPS_BPF_H
 #define SLOWPKT_HOPS_BPF_H
 
+#include "arrival.bpf.h"
 #include "compat.bpf.h"
 #include "journey.bpf.h"
 #include "recognize.bpf.h"
@@ -66,6 +67,8 @@ static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 	arrive(e.record, READ(skb, dev));
 	if (id == HOP_UDP_ENQUEUE)
 		arrive_in_queue(e.record);
+	if (cfg.notes_arrivals && place == PLACE_RECEIVE)
+		tell_arrival(&e, skb);
 	stamp_ours(&e, id, place, now, false);
 	publish(&e);
 	return 1;
@@ -78,6 +81,12 @@ static __always_inline void hop_sure(struct entry *e, const enum hop_id id, u64 
 		stamp_chained(e->record, id, now, e->cpu);
 	else
 		stamp_anew(e->record, id, hop_place(id), now, e->cpu, false);
+}
+
+/* Between the driver and the stack. */
+static __always_inline int hop_arrival(struct sk_buff *skb, const enum hop_id id)
+{
+	return note_arrival(skb, id, count_hit(id));
 }
 
 /* A hop at a device. */

@@ -23,6 +23,13 @@ SHARED struct {
 } table SEC(".maps");
 
 SHARED struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct arrivals);
+} arrivals SEC(".maps");
+
+SHARED struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4 << 20);
 } events SEC(".maps");

@@ -15,6 +15,8 @@ enum place {
 	PLACE_OUTPUT,	/* routed, past netfilter, before the neighbour */
 	PLACE_QUEUE,	/* before the qdisc */
 	PLACE_XMIT,	/* after the qdisc, into the driver */
+	PLACE_GRO,	/* the driver hands the packet to GRO */
+	PLACE_RPS,	/* on its way into the stack, which another CPU may go on with */
 	PLACE_NETIF_RX,	/* into the backlog of a CPU */
 	PLACE_RECEIVE,	/* the stack takes the packet from a device */
 	PLACE_BRIDGE,
@@ -27,6 +29,9 @@ enum place {
 	PLACE_CUT,	/* GSO: one skb becomes many; never recorded as a hop */
 	PLACES
 };
+
+/* Places before the stack takes a packet; their hops are attached only where their stage is asked for. */
+#define ARRIVAL_PLACES (1u << PLACE_GRO | 1u << PLACE_RPS)
 
 /*
  * HOP(id, kind, target, place, shown, article)
@@ -41,6 +46,15 @@ enum place {
  *            attached, with its skb argument at the same place; else NULL
  */
 #define HOPS(HOP)								\
+	HOP(NAPI_GRO_RECEIVE, TP, napi_gro_receive_entry, GRO,			\
+	    "napi_gro_receive", NULL)						\
+	HOP(NAPI_GRO_FRAGS, TP, napi_gro_frags_entry, GRO, "napi_gro_frags", NULL) \
+	HOP(NETIF_RECEIVE_SKB_ENTRY, TP, netif_receive_skb_entry, RPS,		\
+	    "netif_receive_skb", NULL)						\
+	HOP(NETIF_RECEIVE_SKB_LIST, TP, netif_receive_skb_list_entry, RPS,	\
+	    "netif_receive_skb_list", NULL)					\
+	HOP(ENQUEUE_TO_BACKLOG, SKBFN, enqueue_to_backlog, RPS,			\
+	    "enqueue_to_backlog", NULL)						\
 	HOP(NETIF_RECEIVE_SKB, TP, netif_receive_skb, RECEIVE,			\
 	    "__netif_receive_skb", NULL)					\
 	HOP(NETIF_RX, TP, netif_rx, NETIF_RX, "netif_rx", NULL)			\

@@ -182,6 +182,31 @@ struct set {
 	struct record way[SET_WAYS];
 };
 
+/*
+ * When and where a packet came before the stack took it. Only noted: it becomes the
+ * first hops of a journey, or the next ones.
+ */
+struct noted {
+	__u64 at;	/* 0: it was not there */
+	__u32 tid;
+	__u32 where;	/* as in struct hop, without a generation */
+};
+
+struct arrival {
+	__u64 skb;	/* 0: free */
+	__u64 dev;	/* struct net_device * */
+	struct noted gro, rps;
+};
+
+enum {
+	ARRIVAL_WAYS = 4,
+	ARRIVAL_SETS = 4096,	/* where they are asked for */
+};
+
+struct arrivals {
+	struct arrival way[ARRIVAL_WAYS];
+};
+
 /* Counters of one CPU, in a cache line of its own. */
 struct counts {
 	__u64 hits[HOP_IDS];

@@ -12,7 +12,7 @@
 #include "tracer.h"
 
 /* The longest names of the table of hops fit. */
-#define HOP_COLUMNS "%-22s  %-26s  "
+#define HOP_COLUMNS "%-22s  %-28s  "
 
 static const char *const kinds[] = {
 	[HOP_TP] = "tracepoint",
@@ -31,12 +31,12 @@ int check__list(FILE *out)
 {
 	char ends[STAGE_TEXT], begins[STAGE_TEXT];
 
-	fprintf(out, HOP_COLUMNS "%-15s  %-21s  %-19s  %s\n", "HOP", "ATTACHED TO", "KIND", "ENDS STAGE",
+	fprintf(out, HOP_COLUMNS "%-15s  %-28s  %-19s  %s\n", "HOP", "ATTACHED TO", "KIND", "ENDS STAGE",
 		"BEGINS STAGE", "ARTICLE'S");
 	for (int id = 0; id < HOP_IDS; id++) {
 		const struct hop_info *info = &hop_infos[id];
 
-		fprintf(out, HOP_COLUMNS "%-15s  %-21s  %-19s  %s\n", info->shown, info->target, kinds[info->kind],
+		fprintf(out, HOP_COLUMNS "%-15s  %-28s  %-19s  %s\n", info->shown, info->target, kinds[info->kind],
 			stages_of(stage__into(info->place), ends), stages_of(stage__out_of(info->place), begins),
 			info->article ?: "-");
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmdline.h"
+#include "hop.h"
 #include "parse.h"
 
 /* A text of limited size; what no longer fits ends it with dots. */
@@ -201,7 +202,7 @@ static void add_thresholds(struct text *t, const struct cmdline *c)
 /* No more than the hops that the named stages need. */
 static bool has_few_hops(const struct options *o)
 {
-	return o->only_stages && o->hops != (1u << HOP_IDS) - 1;
+	return o->only_stages && (o->hops | hop__at(ARRIVAL_PLACES)) != (1u << HOP_IDS) - 1;
 }
 
 static void describe_filter(const struct cmdline *c)

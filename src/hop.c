@@ -14,6 +14,16 @@
 
 const struct hop_info hop_infos[HOP_IDS] = { HOPS(HOP_INFO) };
 
+uint32_t hop__at(uint32_t places)
+{
+	uint32_t hops = 0;
+
+	for (int id = 0; id < HOP_IDS; id++)
+		if (places >> hop_infos[id].place & 1)
+			hops |= 1u << id;
+	return hops;
+}
+
 const char *hop__module(enum hop_id id)
 {
 #define HOP_MODULE(id, module) [HOP_##id] = module,

@@ -3,6 +3,8 @@
 #ifndef SLOWPKT_HOP_H
 #define SLOWPKT_HOP_H
 
+#include <stdint.h>
+
 #include "hops.h"
 
 enum hop_kind {
@@ -22,6 +24,9 @@ struct hop_info {
 };
 
 extern const struct hop_info hop_infos[HOP_IDS];
+
+/* The hops (mask, 1 << enum hop_id) at places (mask, 1 << enum place). */
+uint32_t hop__at(uint32_t places);
 
 /* The module in which the function of a HOP_MODFN lives; NULL for any other hop. */
 const char *hop__module(enum hop_id id);

@@ -172,7 +172,8 @@ static enum direction find_direction(const struct journey *j)
 	enum place first = hop_place(j->hop[0].id);
 	bool whole = !(j->record->flags & RECORD_PARTIAL);
 	bool from_here = whole && first == PLACE_SEND;
-	bool from_outside = whole && (first == PLACE_RECEIVE || first == PLACE_NETIF_RX);
+	bool from_outside = whole && (first == PLACE_RECEIVE || first == PLACE_NETIF_RX ||
+				      1u << first & ARRIVAL_PLACES);
 
 	if (ends_in_socket(j))
 		return from_here ? DIR_LOC : DIR_RCV;

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cmdline.h"
+#include "hop.h"
 #include "parse.h"
 #include "sieve.h"
 
@@ -130,27 +131,25 @@ static uint32_t hops_of_others(const struct config *config)
 
 static void settle_hops(struct cmdline *c)
 {
-	const uint32_t all = (1u << HOP_IDS) - 1;
 	uint32_t places = 0;
 
-	if (!c->o->only_stages || c->o->check) {
-		c->o->hops = c->o->check ? all : all & ~hops_of_others(&c->o->config);
+	if (c->o->check) {
+		c->o->hops = (1u << HOP_IDS) - 1;
 		return;
 	}
 	for (unsigned int i = 0; i < STAGES; i++)
 		if (c->stages & 1u << i)
 			places |= stage__places(i);
+	c->o->config.notes_arrivals = (places & ARRIVAL_PLACES) != 0;
+	if (!c->o->only_stages)
+		places |= ~ARRIVAL_PLACES;
 	/* a packet is cut between the qdisc and the driver: who asks there must follow it */
 	if (places & 1u << PLACE_XMIT)
 		places |= 1u << PLACE_CUT;
 	/* what is freed in its queue must not be told as waiting there */
 	if (places & (1u << PLACE_ENQUEUE | 1u << PLACE_QUEUE))
 		places |= 1u << PLACE_DROP;
-	c->o->hops = 0;
-	for (unsigned int i = 0; i < HOP_IDS; i++)
-		if (places & 1u << hop_place(i))
-			c->o->hops |= 1u << i;
-	c->o->hops &= ~hops_of_others(&c->o->config);
+	c->o->hops = hop__at(places) & ~hops_of_others(&c->o->config);
 	c->o->config.begins_at_socket = places == (1u << PLACE_ENQUEUE | 1u << PLACE_READ | 1u << PLACE_DROP);
 }
 

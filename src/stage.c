@@ -18,11 +18,17 @@
 	EDGE(QUEUE, XMIT, QDISC)	\
 	EDGE(XMIT, QUEUE, DEVICE)	\
 	EDGE(XMIT, RECEIVE, NAPI)	\
+	EDGE(XMIT, GRO, NAPI)		\
+	EDGE(XMIT, RPS, NAPI)		\
+	EDGE(GRO, RECEIVE, GRO)		\
+	EDGE(GRO, RPS, GRO)		\
+	EDGE(RPS, RECEIVE, RPS)		\
 	EDGE(XMIT, NETIF_RX, DEVICE)	\
 	EDGE(NETIF_RX, RECEIVE, BACKLOG) \
 	EDGE(RECEIVE, BRIDGE, BRIDGE)	\
 	EDGE(BRIDGE, QUEUE, BRIDGE)	\
 	EDGE(BRIDGE, RECEIVE, BRIDGE)	\
+	EDGE(BRIDGE, RPS, BRIDGE)	\
 	EDGE(RECEIVE, IP_RCV, LINK)	\
 	EDGE(IP_RCV, OUTPUT, FORWARD)	\
 	EDGE(IP_RCV, TCP_RCV, INPUT)	\
@@ -39,13 +45,14 @@ static const struct edge {
 enum {
 	EDGE_COUNT = sizeof(edges) / sizeof(edges[0]),
 	JOINED_MAX = 3,		/* stages joined, so two hops missing; more is a guess */
-	ALL_PLACES = ((1 << PLACES) - 1) & ~(1 << PLACE_CUT),
+	ALL_PLACES = ((1 << PLACES) - 1) & ~(1 << PLACE_CUT) & ~ARRIVAL_PLACES,
 };
 
 static const char *const names[STAGES] = {
 	[STAGE_OUTPUT] = "output",	[STAGE_NEIGH] = "neigh",
 	[STAGE_QDISC] = "qdisc",	[STAGE_DEVICE] = "device",
-	[STAGE_NAPI] = "napi",		[STAGE_BACKLOG] = "backlog",
+	[STAGE_NAPI] = "napi",		[STAGE_GRO] = "gro",
+	[STAGE_RPS] = "rps",		[STAGE_BACKLOG] = "backlog",
 	[STAGE_BRIDGE] = "bridge",	[STAGE_LINK] = "link",
 	[STAGE_FORWARD] = "forward",	[STAGE_INPUT] = "input",
 	[STAGE_TCPLOCK] = "tcplock",	[STAGE_SOCKET] = "socket",
@@ -105,8 +112,15 @@ uint32_t stage__places(enum stage stage)
 		if (edges[i].stage == stage)
 			places |= 1u << edges[i].from | 1u << edges[i].to;
 
+	/* they cost more than they are worth to another stage */
+	if (stage == STAGE_GRO || stage == STAGE_RPS)
+		places |= ARRIVAL_PLACES;
+	else
+		places &= ~ARRIVAL_PLACES;
+
 	/* Some need a third place, which tells them from a longer way between the same two. */
 	switch (stage) {
+	case STAGE_RPS:		/* … from netif_rx's way through the same queue */
 	case STAGE_NAPI:	/* … from a veth's way through the backlog */
 		return places | 1u << PLACE_NETIF_RX;
 	case STAGE_DEVICE:	/* … from being received and forwarded to the next device */

@@ -67,6 +67,10 @@ static void unload(struct tracer *t)
 	t->skel = NULL;
 }
 
+/* The ways into the stack: if one of them were not seen, an old note could pass for the packet's. */
+static const uint32_t ways_in = 1u << HOP_NAPI_GRO_RECEIVE | 1u << HOP_NAPI_GRO_FRAGS |
+				1u << HOP_NETIF_RECEIVE_SKB_ENTRY | 1u << HOP_NETIF_RECEIVE_SKB_LIST;
+
 /* Loads the chosen programs, and no others. Returns 0 or -errno. */
 static int load(struct tracer *t)
 {
@@ -76,6 +80,10 @@ static int load(struct tracer *t)
 	if (!t->skel)
 		return -errno;
 	ladder__choose_programs(t->ladder, t->skel->obj);
+	if ((ladder__chosen(t->ladder) & ways_in) != ways_in)
+		t->config.notes_arrivals = 0;
+	if (t->config.notes_arrivals)
+		bpf_map__set_max_entries(t->skel->maps.arrivals, ARRIVAL_SETS);
 	t->config.sees_cut = ladder__chosen(t->ladder) >> HOP_GSO_SEGMENT & 1;
 	memcpy((void *)&t->skel->rodata->cfg, &t->config, sizeof(t->config));
 	t->n_sets = t->config.sets;

@@ -19,7 +19,10 @@
 
 #include "options.h"
 
-#define ALL_HOPS ((1u << HOP_IDS) - 1)
+/* those that no stage is needed for */
+#define ALL_HOPS (((1u << HOP_IDS) - 1) & ~ARRIVAL_HOPS)
+#define ARRIVAL_HOPS (1u << HOP_NAPI_GRO_RECEIVE | 1u << HOP_NAPI_GRO_FRAGS | 1u << HOP_NETIF_RECEIVE_SKB_ENTRY | \
+		      1u << HOP_NETIF_RECEIVE_SKB_LIST | 1u << HOP_ENQUEUE_TO_BACKLOG)
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { RETURNED = 100, NOT_ALLOWED = 101, OUTPUT_MAX = 16384 };

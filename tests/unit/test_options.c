@@ -344,7 +344,7 @@ static void test_bad_stage(void **state)
 {
 	static const char all[] =
 		"-l: unknown stage 'sendq': it is one of output, neigh, qdisc, device, napi, "
-		"backlog, bridge, link, forward, input, tcplock, socket, drop, other\n";
+		"gro, rps, backlog, bridge, link, forward, input, tcplock, socket, drop, other\n";
 
 	(void)state;
 	REFUSE(all, "-l", "sendq=3ms");
@@ -380,7 +380,7 @@ static void test_ways_to_attach(void **state)
 	/* it is the whole table that is checked */
 	ACCEPT_QUIETLY("--check", "-u", "-l", "socket=3ms");
 	assert_true(o->check);
-	assert_int_equal(o->hops, ALL_HOPS);
+	assert_int_equal(o->hops, ALL_HOPS | ARRIVAL_HOPS);
 	REFUSE("--attach: unknown way 'fentry': it is btf, kprobe or article", "--attach=fentry");
 	REFUSE("--attach: unknown way '': ", "--attach=");
 	REFUSE("--btf: with types from a file there are only raw_tp and kprobe", "--btf=x", "--attach=btf");

@@ -60,7 +60,7 @@ static void test_hops_of_a_protocol(void **state)
 	assert_int_equal(o->hops & (1u << HOP_TCP_V4_RCV | 1u << HOP_TCP_V6_RCV | 1u << HOP_IP_QUEUE_XMIT |
 				    1u << HOP_TCP_RCV_STATE_PROCESS | 1u << HOP_TCP_RCV_ESTABLISHED |
 				    1u << HOP_IP6_XMIT | 1u << HOP_IP_BUILD_AND_SEND_PKT), 0);
-	assert_int_equal(__builtin_popcount(o->hops), HOP_IDS - 7);
+	assert_int_equal(__builtin_popcount(o->hops), __builtin_popcount(ALL_HOPS) - 7);
 	ACCEPT_QUIETLY("-u", "-t");
 	assert_int_equal(o->hops, ALL_HOPS);
 }
@@ -190,6 +190,32 @@ static void test_stages(void **state)
 	assert_int_equal(o->config.stage[PLACE_ENQUEUE][PLACE_DROP], NS_PER_S);
 }
 
+/* They cost too much to be attached for another stage. */
+static void test_arrivals(void **state)
+{
+	(void)state;
+	ACCEPT_QUIETLY("-l", "gro=2ms");
+	assert_int_equal(o->hops, ARRIVAL_HOPS | HOP_MASK(HOP_NETIF_RECEIVE_SKB));
+	assert_true(o->config.notes_arrivals);
+	assert_int_equal(o->config.stage[PLACE_GRO][PLACE_RECEIVE], 2 * NS_PER_MS);
+	assert_int_equal(o->config.stage[PLACE_GRO][PLACE_RPS], 2 * NS_PER_MS);
+	assert_true(o->config.stage[PLACE_RPS][PLACE_RECEIVE] == NEVER);
+	ACCEPT_QUIETLY("-l", "rps=15ms");
+	assert_int_equal(o->hops, ARRIVAL_HOPS | HOP_MASK(HOP_NETIF_RECEIVE_SKB, HOP_NETIF_RX));
+	assert_true(o->config.notes_arrivals);
+	assert_int_equal(o->config.stage[PLACE_RPS][PLACE_RECEIVE], 15 * NS_PER_MS);
+	assert_true(o->config.stage[PLACE_GRO][PLACE_RPS] == NEVER);
+	ACCEPT_QUIETLY("-l", "rps=15ms", "-l", "30ms");
+	assert_int_equal(o->hops, ALL_HOPS | ARRIVAL_HOPS);
+	assert_true(o->config.notes_arrivals);
+	ACCEPT_QUIETLY("-l", "napi=15ms");
+	assert_int_equal(o->hops & ARRIVAL_HOPS, 0);
+	assert_false(o->config.notes_arrivals);
+	ACCEPT_QUIETLY("-l", "drop=15ms", "-l", "30ms");
+	assert_int_equal(o->hops, ALL_HOPS);
+	assert_false(o->config.notes_arrivals);
+}
+
 static void test_stage_protocols(void **state)
 {
 	const uint32_t socket_hops = HOP_MASK(HOP_UDP_ENQUEUE, HOP_UDP_READ, HOP_KFREE_SKB);
@@ -305,7 +331,7 @@ int main(void)
 		cmocka_unit_test(test_hops_of_a_protocol),
 		cmocka_unit_test(test_begins_at_socket), cmocka_unit_test(test_protocols),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_stage_protocols), cmocka_unit_test(test_what),
+		cmocka_unit_test(test_arrivals), cmocka_unit_test(test_stage_protocols), cmocka_unit_test(test_what),
 		cmocka_unit_test(test_what_more), cmocka_unit_test(test_what_netns),
 		cmocka_unit_test(test_what_long), cmocka_unit_test(test_hint),
 	};

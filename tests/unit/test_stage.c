@@ -77,6 +77,33 @@ static const struct pair {
 	{ PLACE_BRIDGE, PLACE_TCP_RCV, "bridge+link+input" },
 	{ PLACE_BRIDGE, PLACE_ENQUEUE, "bridge+link+input" },
 	{ PLACE_IP_RCV, PLACE_XMIT, "neigh+qdisc+forward" },
+	/* the hops before the stack, whatever is missing */
+	{ PLACE_OUTPUT, PLACE_GRO, "neigh+qdisc+napi" },
+	{ PLACE_OUTPUT, PLACE_RPS, "neigh+qdisc+napi" },
+	{ PLACE_QUEUE, PLACE_GRO, "qdisc+napi" },
+	{ PLACE_QUEUE, PLACE_RPS, "qdisc+napi" },
+	{ PLACE_XMIT, PLACE_GRO, "napi" },
+	{ PLACE_XMIT, PLACE_RPS, "napi" },
+	{ PLACE_GRO, PLACE_OUTPUT, "gro+link+forward" },
+	{ PLACE_GRO, PLACE_QUEUE, "gro+bridge" },
+	{ PLACE_GRO, PLACE_RPS, "gro" },
+	{ PLACE_GRO, PLACE_RECEIVE, "gro" },
+	{ PLACE_GRO, PLACE_BRIDGE, "gro+bridge" },
+	{ PLACE_GRO, PLACE_IP_RCV, "gro+link" },
+	{ PLACE_GRO, PLACE_TCP_RCV, "gro+link+input" },
+	{ PLACE_GRO, PLACE_ENQUEUE, "gro+link+input" },
+	{ PLACE_RPS, PLACE_OUTPUT, "rps+link+forward" },
+	{ PLACE_RPS, PLACE_QUEUE, "rps+bridge" },
+	{ PLACE_RPS, PLACE_RPS, "rps+bridge" },
+	{ PLACE_RPS, PLACE_RECEIVE, "rps" },
+	{ PLACE_RPS, PLACE_BRIDGE, "rps+bridge" },
+	{ PLACE_RPS, PLACE_IP_RCV, "rps+link" },
+	{ PLACE_RPS, PLACE_TCP_RCV, "rps+link+input" },
+	{ PLACE_RPS, PLACE_ENQUEUE, "rps+link+input" },
+	{ PLACE_NETIF_RX, PLACE_RPS, "backlog+bridge" },
+	{ PLACE_RECEIVE, PLACE_RPS, "bridge" },
+	{ PLACE_BRIDGE, PLACE_GRO, "qdisc+napi+bridge" },
+	{ PLACE_BRIDGE, PLACE_RPS, "bridge" },
 };
 
 static const char *expected(enum place from, enum place to)
@@ -124,7 +151,7 @@ static void test_no_place(void **state)
 
 static void test_places(void **state)
 {
-	const uint32_t all = (1u << PLACE_CUT) - 1;
+	const uint32_t all = ((1u << PLACE_CUT) - 1) & ~(PLACE(GRO) | PLACE(RPS));
 
 	(void)state;
 	assert_int_equal(stage__places(STAGE_OUTPUT), PLACE(SEND) | PLACE(OUTPUT));
@@ -134,6 +161,9 @@ static void test_places(void **state)
 			 PLACE(XMIT) | PLACE(NETIF_RX) | PLACE(QUEUE) | PLACE(RECEIVE));
 	assert_int_equal(stage__places(STAGE_NAPI),
 			 PLACE(XMIT) | PLACE(RECEIVE) | PLACE(NETIF_RX));
+	assert_int_equal(stage__places(STAGE_GRO), PLACE(GRO) | PLACE(RPS) | PLACE(RECEIVE));
+	assert_int_equal(stage__places(STAGE_RPS),
+			 PLACE(GRO) | PLACE(RPS) | PLACE(RECEIVE) | PLACE(NETIF_RX));
 	assert_int_equal(stage__places(STAGE_BACKLOG), PLACE(NETIF_RX) | PLACE(RECEIVE));
 	assert_int_equal(stage__places(STAGE_BRIDGE),
 			 PLACE(RECEIVE) | PLACE(BRIDGE) | PLACE(QUEUE) | PLACE(IP_RCV));
@@ -162,7 +192,11 @@ static void test_places_part(void **state)
 		{ PLACE_RECEIVE, PLACE_BRIDGE, PLACE_QUEUE, PLACE_XMIT, PLACE_RECEIVE, PLACE_IP_RCV,
 		  PLACE_OUTPUT, PLACE_QUEUE, PLACE_XMIT, PLACE_QUEUE, PLACE_XMIT, PLACE_NETIF_RX,
 		  PLACE_RECEIVE, PLACE_IP_RCV, PLACE_TCP_RCV, PLACE_TCP_STATE },
+		/* out of GRO to another CPU, bridged up, there again to another one */
+		{ PLACE_GRO, PLACE_RPS, PLACE_RECEIVE, PLACE_BRIDGE, PLACE_RPS, PLACE_RECEIVE,
+		  PLACE_IP_RCV, PLACE_TCP_RCV, PLACE_TCP_STATE },
 	};
+	const uint32_t arrival = 1u << STAGE_GRO | 1u << STAGE_RPS;
 
 	(void)state;
 	for (int stage = 0; stage < STAGE_DROP; stage++) {
@@ -171,6 +205,9 @@ static void test_places_part(void **state)
 		for (size_t w = 0; w < LEN(ways); w++) {
 			const enum place *last = NULL;
 
+			/* where they are not named, the stage around them has their time */
+			if (ways[w][0] == PLACE_GRO && !(arrival >> stage & 1))
+				continue;
 			for (const enum place *at = ways[w]; at < ways[w] + LEN(ways[w]); at++) {
 				if (!(seen >> *at & 1))
 					continue;
@@ -185,8 +222,8 @@ static void test_places_part(void **state)
 static void test_names(void **state)
 {
 	static const char *const names[] = {
-		"output", "neigh", "qdisc", "device", "napi", "backlog", "bridge",
-		"link", "forward", "input", "tcplock", "socket", "drop", "other",
+		"output", "neigh", "qdisc", "device", "napi", "gro", "rps", "backlog",
+		"bridge", "link", "forward", "input", "tcplock", "socket", "drop", "other",
 	};
 
 	(void)state;
@@ -214,7 +251,7 @@ static void test_format(void **state)
 	assert_string_equal(stage__format(1u << STAGE_SOCKET | 1u << STAGE_OUTPUT, text),
 			    "output+socket");
 	assert_string_equal(stage__format((1u << STAGES) - 1, text),
-			    "output+neigh+qdisc+device+napi+backlog+bridge+link+forward+...");
+			    "output+neigh+qdisc+device+napi+gro+rps+backlog+bridge+link+...");
 }
 
 /* Every mask there is: it fits, and says whole names. */

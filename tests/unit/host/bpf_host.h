@@ -60,6 +60,7 @@ static struct host {
 	u32 tid[HOST_NAMES];
 	struct task_name task_name[HOST_NAMES];
 	struct set sets[HOST_SETS] __attribute__((aligned(4096)));
+	struct arrivals arrivals[ARRIVAL_SETS];
 } host;
 
 /* Numbers of drop reasons on the host, which are not those of vmlinux.h. */
@@ -196,8 +197,10 @@ static inline struct counts *my_counts(void)
 	return counts_of(host.cpu);
 }
 
-static inline struct set *host_lookup(const char *map, const u32 *index)
+static inline void *host_lookup(const char *map, const u32 *index)
 {
+	if (!strcmp(map, "&arrivals"))
+		return *index < ARRIVAL_SETS ? &host.arrivals[*index] : NULL;
 	assert_string_equal(map, "&table");
 	return *index < cfg.sets && *index < HOST_SETS ? &host.sets[*index] : NULL;
 }

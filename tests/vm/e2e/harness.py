@@ -20,6 +20,7 @@ TRACERS = {
     "slow": ["-j", "-l", "15ms"],
     "socket": ["-j", "-v", "-u", "-l", "socket=15ms"],
     "every": ["-j", "-l", "0"],
+    "arrivals": ["-j", "-l", "15ms", "-l", "gro=15ms", "-l", "rps=15ms"],
     "kprobe": ["-j", "-v", "-l", "15ms", "--attach=kprobe"],
     "article": ["-j", "-v", "-l", "15ms", "--attach=article"],
 }
