@@ -121,7 +121,11 @@ static __always_inline int hop_between(struct sk_buff *skb, const enum hop_id id
 	return hop_at_device(skb, &e, id, how);
 }
 
-/* Routed, past netfilter: the first hop that sees what it has made of the packet. */
+/*
+ * Routed, past netfilter: the first hop that sees what it has made of the packet, or
+ * what a tunnel has put in front. Of one that is not tracked the inner packet was
+ * asked where it was sent or received, so the outer one is asked here.
+ */
 static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id, const u32 protocol)
 {
 	u32 cpu = count_hit(id);
@@ -130,7 +134,7 @@ static __always_inline int hop_output(struct sk_buff *skb, const enum hop_id id,
 	if (!entry_of(&e, skb, cpu) ||
 	    (refused_here(&e, PLACE_OUTPUT) && !may_be_natted(skb)))
 		return 0;
-	return hop_at_device(skb, &e, id, protocol | MAY_BE_INNER);
+	return hop_at_device(skb, &e, id, protocol | (e.record ? MAY_BE_INNER : 0));
 }
 
 /* The bridge: at the device where the packet was received, so none of it is read. */

@@ -395,6 +395,36 @@ static void test_tunnel_of_other_family(void **state)
 	check_wrapped(&udp4, &outer6);
 }
 
+/* A filter may ask for what the tunnel puts in front: the journey begins where that is there. */
+static void test_tunnel_asked_for(void **state)
+{
+	static const struct wire *const inner[] = { &tcp4, &udp6 };
+	const struct record *r;
+	struct fake *f;
+
+	(void)state;
+	for (size_t i = 0; i < LEN(inner); i++) {
+		journey_reset(NULL);
+		cfg.dport.used = 1;
+		cfg.dport.bit[outer4.dport / 8] = 1 << outer4.dport % 8;
+		f = queue_wrapped(inner[i], &outer4);
+		at_outer(f, true);
+		hook_net_dev_start_xmit(NULL, &f->skb, f->skb.dev);
+		r = only_event(0, END_SENT);
+		assert_hops(r, HOP_IP_FINISH_OUTPUT2, HOP_DEV_QUEUE_XMIT, HOP_DEV_HARD_START_XMIT);
+		assert_tuple(&r->first, &outer4);
+		assert_tuple(&r->last, &outer4);
+		assert_int_equal(r->flags & RECORD_PARTIAL, RECORD_PARTIAL);
+		/* neither of both */
+		journey_reset(NULL);
+		cfg.dport.used = 1;
+		cfg.dport.bit[7] = 1;
+		queue_wrapped(inner[i], &outer4);
+		assert_null(record_of(f));
+		assert_int_equal(all_counts().matched, 0);
+	}
+}
+
 /* Dropped at the NIC's qdisc: it is the inner packet that is. */
 static void test_tunnel_drop(void **state)
 {
@@ -473,6 +503,7 @@ int main(void)
 		cmocka_journey(test_full_set), cmocka_journey(test_taken_away),
 		cmocka_journey(test_tunnel),
 		cmocka_journey(test_tunnel_of_other_family), cmocka_journey(test_tunnel_drop),
+		cmocka_journey(test_tunnel_asked_for),
 		cmocka_journey(test_tunnel_passes_through), cmocka_journey(test_tunnel_cut),
 	};
 
