@@ -16,13 +16,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from e2e import harness, lab  # noqa: E402
 from e2e import (test_arrival, test_attach, test_check, test_copies, test_every, test_ends, test_filter,  # noqa: E402
-                 test_idle, test_journey_filter, test_limits, test_module, test_nic, test_output, test_reuse,
-                 test_surroundings, test_tcp, test_total, test_udp, test_usage)
+                 test_idle, test_journey_filter, test_limits, test_module, test_nic, test_output,
+                 test_receive_paths, test_reuse, test_surroundings, test_tcp, test_total, test_udp, test_usage)
 
 # In this order; neighbours share tracers, which take long to load: first those with `slow`.
-MODULES = [test_usage, test_idle, test_total, test_tcp, test_nic, test_udp, test_ends, test_reuse, test_copies,
-           test_every, test_arrival, test_limits, test_filter, test_journey_filter, test_output, test_attach,
-           test_check, test_module, test_surroundings]
+MODULES = [test_usage, test_idle, test_total, test_tcp, test_nic, test_receive_paths, test_udp, test_ends, test_reuse,
+           test_copies, test_every, test_arrival, test_limits, test_filter, test_journey_filter, test_output,
+           test_attach, test_check, test_module, test_surroundings]
 
 if __name__ == "__main__":
     if {"-h", "--help"} & set(sys.argv):

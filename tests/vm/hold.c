@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/bpf.h>
@@ -90,6 +91,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: hold CPU MS\n");
 		return 2;
 	}
+	/* before 5.11 BPF's memory counts as locked memory */
+	setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 	bpf(BPF_RAW_TRACEPOINT_OPEN, &(union bpf_attr){
 		.raw_tracepoint = { .name = (uintptr_t)"softirq_entry",
 				    .prog_fd = load(make_map(), atoi(argv[1]), atoi(argv[2]) * 1000000) } });

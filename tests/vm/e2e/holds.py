@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What holds a packet that was received, in one place and for a time that is known."""
 import contextlib
+import ctypes
 import fcntl
+import mmap
 import os
+import select
 import socket
 import struct
+import sys
 import threading
 
-from .proc import TOP, Failure, Process, enter_netns, run
+from .proc import TOP, Failure, Process, enter_netns, expect_that, run
 
+HOLDER, OTHER = 1, 0  # CPUs: what is to be held is there, and all else here
 HOLD = os.path.join(TOP, "build/tests/hold")
 
 
@@ -21,6 +26,26 @@ def holding(cpu, ms):
         except Failure as failure:
             raise Failure(f"{failure}; stderr: {hold.err.all}") from None
         yield
+
+
+BUSY = """
+import os, sys, time
+cpu, ms = map(int, sys.argv[1:])
+os.sched_setaffinity(0, {cpu})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+end = time.monotonic_ns() + ms * 1000000
+print("busy", end, flush=True)
+while time.monotonic_ns() < end:
+    pass
+os.sched_setaffinity(0, {1 - cpu})  # its own end takes time, too
+"""
+
+
+@contextlib.contextmanager
+def busy_task(cpu, ms):
+    """A task that this CPU leaves for no other one; gives the time of its end."""
+    with Process([sys.executable, "-c", BUSY, str(cpu), str(ms)]) as busy:
+        yield int(busy.out.wait_line("busy").split()[1])
 
 
 def in_netns(netns, what):
@@ -77,6 +102,34 @@ def on_cpu(cpu):
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+class AbsentPage:
+    """
+    A page of memory that is not there until it is given: who writes to it waits, in the
+    kernel too, such as a reader of a socket, which it has locked. By userfaultfd.
+    """
+    SYSCALL, API, REGISTER, ZEROPAGE = 323, 0xC018AA3F, 0xC020AA00, 0xC020AA04
+
+    def __init__(self):
+        self.memory = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.fd = ctypes.CDLL(None, use_errno=True).syscall(self.SYSCALL, os.O_CLOEXEC | os.O_NONBLOCK)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "userfaultfd")
+        fcntl.ioctl(self.fd, self.API, struct.pack("QQQ", 0xAA, 0, 0))
+        fcntl.ioctl(self.fd, self.REGISTER, struct.pack("QQQQ", self.start, mmap.PAGESIZE, 1, 0))
+
+    def await_writer(self, seconds=20):
+        """Until somebody waits for the page."""
+        expect_that("somebody writes to the page", select.select([self.fd], [], [], seconds)[0], seconds)
+
+    def give(self):
+        fcntl.ioctl(self.fd, self.ZEROPAGE, struct.pack("QQQq", self.start, mmap.PAGESIZE, 0, 0))
+
+    def close(self):
+        """Who still waits for it goes on."""
+        os.close(self.fd)
 
 
 def checksum(data):

@@ -86,11 +86,12 @@ class Passed:
         return wait_for("all packets arrived", self.now)
 
 
-SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C
+SIOCETHTOOL, ETHTOOL_STSO, ETHTOOL_SGRO, ETHTOOL_GFLAGS, ETHTOOL_SFLAGS = 0x8946, 0x1F, 0x2C, 0x25, 0x26
+ETH_FLAG_TXVLAN = 1 << 7
 
 
 def ethtool(netns, dev, command, value):
-    """Switches an offload of a device."""
+    """Switches an offload of a device, or asks for flags; returns what the kernel answers."""
     def switch():
         try:
             if netns:
@@ -98,14 +99,27 @@ def ethtool(netns, dev, command, value):
             data = ctypes.create_string_buffer(struct.pack("II", command, value))
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
                 fcntl.ioctl(s, SIOCETHTOOL, struct.pack("16sP", dev.encode(), ctypes.addressof(data)))
+            answers.append(struct.unpack("II", data.raw[:8])[1])
         except OSError as error:
             errors.append(error)
-    errors = []
+    errors, answers = [], []
     thread = threading.Thread(target=switch)
     thread.start()
     thread.join()
     if errors:
         raise errors[0]
+    return answers[0]
+
+
+@contextlib.contextmanager
+def without_vlan_offload(netns, dev):
+    """The device writes VLAN tags into the data, where its peer finds them."""
+    flags = ethtool(netns, dev, ETHTOOL_GFLAGS, 0)
+    ethtool(netns, dev, ETHTOOL_SFLAGS, flags & ~ETH_FLAG_TXVLAN)
+    try:
+        yield
+    finally:
+        ethtool(netns, dev, ETHTOOL_SFLAGS, flags)
 
 
 def has_drop_reasons():

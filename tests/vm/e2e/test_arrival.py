@@ -10,17 +10,16 @@ import socket
 import time
 
 from .harness import Noisy, Skip, quietly, test
-from .holds import Tap, datagram, gro_waits, holding, in_netns, on_cpu, to_cpu
+from .holds import HOLDER, OTHER, Tap, datagram, gro_waits, holding, in_netns, on_cpu, to_cpu
 from .lab import ETHTOOL_SGRO, ETHTOOL_STSO, HOST_NS, KERNEL, WEB4, ethtool, inum
-from .proc import MS, expect, expect_that, send, wait_for
+from .proc import MS, expect, expect_that, send
 from .test_nic import CLIENT, OURS, PORT, answer_at, begin, nic
 from .test_tcp import NEAR
-from .tool import Slowpkt, brief
+from .tool import brief, tracing
 
 HELD = 200  # ms
 UDP_GRO = 104
 OTHERS = 15 * MS
-HOLDER, OTHER = 1, 0  # CPUs
 
 # the hops by which a tap hands a datagram to the stack
 TO_STACK = {Tap.PLAIN: [], Tap.NAPI: ["napi_gro_receive"], Tap.FRAGS: ["napi_gro_frags"]}
@@ -154,8 +153,11 @@ def neither_gro_nor_rps(arrivals):
 @contextlib.contextmanager
 def interrupts_on(cpu):
     """The NIC's, so that its NAPI runs there."""
+    nic_name = os.path.basename(os.path.realpath("/sys/class/net/eth0/device"))
     with open("/proc/interrupts", encoding="ascii") as f:
-        numbers = [line.split(":")[0].strip() for line in f if re.search(r"virtio\d+-input", line)]
+        lines = [line for line in f if re.search(rf"\b{nic_name}\b", line)]
+    numbers = [line.split(":")[0].strip() for line in lines]
+    expect_that(f"interrupts of {nic_name}", numbers, lines)
     for number in numbers:
         with open(f"/proc/irq/{number}/smp_affinity", "w", encoding="ascii") as f:
             f.write(f"{1 << cpu:x}")
@@ -187,29 +189,33 @@ def rps_of_a_nic_to_a_busy_cpu(arrivals):
         quietly(lambda: held_on_its_way_from_the_nic(arrivals))
 
 
-def seen_with_few_hops():
-    with Slowpkt("-j", "-v", "-u", "-d", "5830", "-l", "rps=15ms") as tool:
-        with Tap(Tap.NAPI) as tap, to_cpu(None, "tap0", HOLDER), holding(HOLDER, HELD), \
-                reader(None, "10.77.0.1", 5830) as s, on_cpu(OTHER):
-            tap.receive(datagram("10.77.0.2", 999, "10.77.0.1", 5830, b"x" * 64))
-            s.recv(100)
-        hits = set(tool.ask_hits())
-        # no hop behind it tells its end
-        packet, = tool.await_packets(1)
-    expect("hops attached", hits, {"napi_gro_receive_entry", "napi_gro_frags_entry", "netif_receive_skb_entry",
-                                   "netif_receive_skb_list_entry", "enqueue_to_backlog", "netif_rx",
-                                   "netif_receive_skb"})
-    expect("its way", way(packet), [("napi_gro_receive", None), ("enqueue_to_backlog", "gro"),
-                                    ("__netif_receive_skb", "rps")])
-    check_held(packet, "rps", HELD)
+FEW = {"napi_gro_receive_entry", "napi_gro_frags_entry", "netif_receive_skb_entry", "netif_receive_skb_list_entry",
+       "enqueue_to_backlog", "netif_rx", "netif_receive_skb"}
+
+
+def seen_with_few_hops(tools):
+    for tool in tools:
+        tool.seen = len(tool.packets())
+    with Tap(Tap.NAPI) as tap, to_cpu(None, "tap0", HOLDER), holding(HOLDER, HELD), \
+            reader(None, "10.77.0.1", 5830) as s, on_cpu(OTHER):
+        tap.receive(datagram("10.77.0.2", 999, "10.77.0.1", 5830, b"x" * 64))
+        tap.receive(datagram("10.77.0.2", 999, "10.77.0.1", 5831, b"x" * 64))
+        s.recv(100)
+    for tool in tools:
+        # no hop behind it tells its end, so a sweep finds it
+        packet, = tool.await_packets(1, start=tool.seen)
+        expect("port and end", (packet["dport"], packet["end"]), (5830, "unknown"))
+        expect("its way", way(packet), [("napi_gro_receive", None), ("enqueue_to_backlog", "gro"),
+                                        ("__netif_receive_skb", "rps")])
+        check_held(packet, "rps", HELD)
 
 
 @test
 def few_hooks_do_for_the_stage_rps():
-    quietly(seen_with_few_hops)
-
-
-@test
-def without_their_stage_they_are_not_attached(idle):
-    hits = idle.tool.ask_hits()
-    expect("hops before the stack", [name for name in hits if "_entry" in name or name == "enqueue_to_backlog"], [])
+    few = ["-j", "-v", "-u", "-d", "5830", "-l", "rps=15ms"]
+    with tracing(few, [*few, "--attach=kprobe"]) as tools:
+        quietly(lambda: seen_with_few_hops(tools))
+        for tool, how in zip(tools, ("fentry", "kprobe")):
+            hits = tool.ask_hits()
+            expect("hops attached", set(hits), FEW)
+            expect("how", hits["enqueue_to_backlog"][1], how)
