@@ -67,6 +67,11 @@ static void test_anything_to_tell_of_a_stage(void **state)
 	assert_false(jobs__any(o, BIT(IP_RCV) | BIT(TCP_V4_RCV)));
 	/* the qdisc's time is in there, with that of others */
 	assert_true(jobs__any(o, BIT(IP_FINISH_OUTPUT2) | BIT(DEV_HARD_START_XMIT)));
+	/* what comes before the stack is told by the stack's hop only */
+	ACCEPT("-l", "gro=3ms", "-l", "rps=3ms");
+	assert_true(jobs__any(o, ARRIVAL_HOPS | BIT(NETIF_RECEIVE_SKB)));
+	assert_false(jobs__any(o, ARRIVAL_HOPS));
+	assert_false(jobs__any(o, BIT(NETIF_RECEIVE_SKB)));
 }
 
 static void lose(enum hop_id id, const char *expected)
@@ -87,6 +92,9 @@ static void test_losses(void **state)
 	lose(HOP_KFREE_SKB, "a dropped packet is told as waiting or unknown");
 	lose(HOP_GSO_SEGMENT, "a packet that GSO cuts is told up to its qdisc only");
 	lose(HOP_BR_HANDLE_FRAME_FINISH, "the stage bridge is seen as a whole only");
+	lose(HOP_NAPI_GRO_FRAGS, "gro and rps are not told");
+	lose(HOP_NETIF_RECEIVE_SKB_ENTRY, "gro and rps are not told");
+	lose(HOP_ENQUEUE_TO_BACKLOG, "joins gro with rps");
 }
 
 int main(void)

@@ -309,6 +309,8 @@ static void finds_the_direction(void **state)
 	assert_int_equal(direction(out, 0, xmit, END_SENT), DIR_SND);
 	assert_int_equal(direction(in, 0, xmit, END_SENT), DIR_FWD);
 	assert_int_equal(direction(rx, 0, xmit, END_SENT), DIR_FWD);
+	assert_int_equal(direction(HOP_NAPI_GRO_RECEIVE, 0, xmit, END_SENT), DIR_FWD);
+	assert_int_equal(direction(HOP_ENQUEUE_TO_BACKLOG, 0, xmit, END_SENT), DIR_FWD);
 	assert_int_equal(direction(in, RECORD_PARTIAL, xmit, END_SENT), DIR_UNKNOWN);
 	assert_int_equal(direction(out, RECORD_PARTIAL, xmit, END_SENT), DIR_UNKNOWN);
 	assert_int_equal(direction(out, 0, xmit, END_UNKNOWN), DIR_UNKNOWN);
