@@ -20,8 +20,10 @@ TP(net_dev_queue, struct sk_buff *skb)
 TP(net_dev_start_xmit, struct sk_buff *skb, struct net_device *dev) { return hop_xmit(skb, dev); }
 TP(kfree_skb, struct sk_buff *skb) { return hop_drop((const u64 *)ctx, skb); }
 
-FN(ip_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IP_RCV, PROTOCOL(ETH_P_IP)); }
-FN(ip6_rcv_core, struct sk_buff *skb) { return hop_between(skb, HOP_IPV6_RCV, PROTOCOL(ETH_P_IPV6)); }
+FN(ip_rcv_core, struct sk_buff *skb)
+{ return hop_between(skb, HOP_IP_RCV, MAY_HAVE_BEEN_INNER | PROTOCOL(ETH_P_IP)); }
+FN(ip6_rcv_core, struct sk_buff *skb)
+{ return hop_between(skb, HOP_IPV6_RCV, MAY_HAVE_BEEN_INNER | PROTOCOL(ETH_P_IPV6)); }
 FN(tcp_v4_rcv, struct sk_buff *skb) { return hop_transport(NULL, skb, HOP_TCP_V4_RCV, PROTOCOL(ETH_P_IP)); }
 FN(tcp_v6_rcv, struct sk_buff *skb) { return hop_transport(NULL, skb, HOP_TCP_V6_RCV, PROTOCOL(ETH_P_IPV6)); }
 FN(tcp_rcv_state_process, struct sock *sk, struct sk_buff *skb)

@@ -55,7 +55,7 @@ static __always_inline void arrive_in_queue(struct record *r)
  */
 static __noinline int hop_unsure(struct sk_buff *skb, u64 now, u32 how)
 {
-	u32 id = how >> HOP_SHIFT & 255, place = hop_place(id);
+	u32 id = WHERE_HOP(how >> HOP_SHIFT), place = hop_place(id);
 	struct entry e;
 
 	if (place >= PLACES || !entry_of(&e, skb, bpf_get_smp_processor_id()))
@@ -206,7 +206,8 @@ static __always_inline int hop_receive(struct sk_buff *skb, const enum hop_id id
 		hop_sure(&e, id, now, link);
 		return 0;
 	}
-	hop_unsure(skb, now, AT_DATA | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) | refused_at(place));
+	hop_unsure(skb, now, AT_DATA | MAY_HAVE_BEEN_INNER | (is_nic(dev) ? ANEW : 0) | AS_HOP(id) |
+			     refused_at(place));
 	return 0;
 }
 

@@ -13,7 +13,8 @@ enum {
 	MAY_BE_INNER = 1 << 5,
 	UNSENT = 1 << 6,
 	IF_WANTED = 1 << 7,	/* parsed only if ports.bpf.h lets it through */
-	HOP_SHIFT = 8,		/* enum hop_id, eight bits */
+	HOP_SHIFT = 8,		/* enum hop_id, six bits */
+	MAY_HAVE_BEEN_INNER = 1 << 14, /* a tunnel of this host may have put headers in front */
 	PROTOCOL_SHIFT = 16,	/* ETH_P_* in network order, where the hop knows it */
 };
 
@@ -64,8 +65,8 @@ static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u32 h
 
 	if (parse_as(&p, skb, how & ~MAY_BE_INNER) == PARSED && is_same(e->record, &p))
 		goto known;
-	if (how & MAY_BE_INNER && is_encapsulated(skb) && parse_as(&p, skb, how) == PARSED &&
-	    is_same(e->record, &p))
+	if (how & (MAY_BE_INNER | MAY_HAVE_BEEN_INNER) && is_encapsulated(skb) &&
+	    parse_as(&p, skb, (how & ~AT_DATA) | MAY_BE_INNER) == PARSED && is_same(e->record, &p))
 		goto known;
 	lose(e);
 	return false;

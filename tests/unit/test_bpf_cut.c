@@ -395,6 +395,41 @@ static void test_tunnel_of_other_family(void **state)
 	check_wrapped(&udp4, &outer6);
 }
 
+/* Up again in another netns of this host, where each hop has to look at it: the same journey. */
+static void test_tunnel_comes_up(void **state)
+{
+	static const struct wire *const inner[] = { &tcp4, &udp6 };
+	const struct record *r;
+	struct fake *f;
+
+	(void)state;
+	for (size_t i = 0; i < LEN(inner); i++) {
+		journey_reset(NULL);
+		f = queue_wrapped(inner[i], &outer4);
+		f->skb.dev = &vethc;
+		hook_net_dev_start_xmit(NULL, &f->skb, f->skb.dev);
+		host.cpu = 4;
+		at_outer(f, false);
+		f->skb.dev = &pod_eth0;
+		hook_netif_receive_skb(NULL, &f->skb);
+		host.cpu = 5;
+		hook_ip_rcv_core(NULL, &f->skb);
+		r = record_of(f);
+		assert_non_null(r);
+		assert_int_equal(r->hops, 9);
+		assert_tuple(&r->first, inner[i]);
+		assert_int_equal(r->flags & RECORD_PARTIAL, 0);
+		/* out of the tunnel */
+		fake_data_at(f, fake_l3(f));
+		f->skb.protocol = bpf_htons(f->wire.v6 ? ETH_P_IPV6 : ETH_P_IP);
+		receive_local(f, &pod_eth0);
+		r = record_of(f);
+		assert_int_equal(r->hops, 12);
+		assert_int_equal(host.n_events, 0);
+		assert_int_equal(all_counts().matched, 1);
+	}
+}
+
 /* A filter may ask for what the tunnel puts in front: the journey begins where that is there. */
 static void test_tunnel_asked_for(void **state)
 {
@@ -503,7 +538,7 @@ int main(void)
 		cmocka_journey(test_full_set), cmocka_journey(test_taken_away),
 		cmocka_journey(test_tunnel),
 		cmocka_journey(test_tunnel_of_other_family), cmocka_journey(test_tunnel_drop),
-		cmocka_journey(test_tunnel_asked_for),
+		cmocka_journey(test_tunnel_comes_up), cmocka_journey(test_tunnel_asked_for),
 		cmocka_journey(test_tunnel_passes_through), cmocka_journey(test_tunnel_cut),
 	};
 
