@@ -6,6 +6,7 @@
 #include "read.bpf.h"
 #include "hops.bpf.h"
 #include "send.bpf.h"
+#include "cut.bpf.h"
 
 /* The programs. A module's function has no BTF on 5.10, and an exit program no arguments without BTF. */
 TP(napi_gro_receive_entry, struct sk_buff *skb) { return hop_arrival(skb, HOP_NAPI_GRO_RECEIVE); }
