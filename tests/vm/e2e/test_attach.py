@@ -2,7 +2,7 @@
 """The ladder of ways to attach a hop: on each rung the answers are the same."""
 import subprocess
 
-from .harness import View, quietly, test
+from .harness import quietly, test
 from .lab import WEB4, WEB6
 from .proc import expect, expect_that, status_of
 from .test_ends import drop_behind_delay
@@ -15,8 +15,8 @@ from .tool import PATIENCE, SLOWPKT, Slowpkt
 ARTICLES = {"ip_rcv_core": "ip_rcv", "ip6_rcv_core": "ipv6_rcv"}
 
 
-def how_attached(view):
-    return {target: how for target, (_, how, _) in view.tool.ask_hits().items()}
+def how_attached(tool):
+    return {target: how for target, (_, how, _) in tool.ask_hits().items()}
 
 
 def without_btf():
@@ -26,7 +26,7 @@ def without_btf():
 
 @test
 def kprobe_attaches_all_hops_without_btf(kprobe):
-    expect("how each hop is attached", how_attached(kprobe), without_btf())
+    expect("how each hop is attached", how_attached(kprobe.tool), without_btf())
     # what the kernel says, not what the tool says
     with open("/sys/kernel/debug/kprobes/list", encoding="ascii") as f:
         probed = {line.split()[2].partition("+")[0] for line in f}
@@ -67,7 +67,7 @@ def kprobe_dropped_by_netfilter(kprobe):
 @test
 def article_functions_do_it_too(article):
     expected = without_btf() | {ours: f"kprobe on {theirs}" for ours, theirs in ARTICLES.items()}
-    expect("how each hop is attached", how_attached(article), expected)
+    expect("how each hop is attached", how_attached(article.tool), expected)
     with delays():
         quietly(lambda: check_connection(Connection(article, 4, 8110), 4))
         quietly(lambda: check_connection(Connection(article, 6, 8110), 6))
@@ -86,9 +86,9 @@ def what_the_kernel_lacks_is_left_out_or_done_by_the_article():
         symbols = symbols.replace(f" {name}\n", f" {instead}\n")
     with open("/tmp/kallsyms", "w", encoding="ascii") as f:
         f.write(symbols)
-    with Slowpkt("-j", "-v", "--btf=/sys/kernel/btf/vmlinux", "-t", "-l", "input=1s", under=[
+    with Slowpkt("-v", "--btf=/sys/kernel/btf/vmlinux", "-t", "-l", "input=1s", under=[
             "unshare", "--mount", "sh", "-c", 'mount --bind /tmp/kallsyms /proc/kallsyms && exec "$@"', "sh"]) as tool:
-        how = how_attached(View(tool))
+        how = how_attached(tool)
     expect("how each is attached", how, {"ip_rcv_core": "kprobe on ip_rcv", "ip6_rcv_core": "kprobe on ipv6_rcv",
                                          "tcp_v4_rcv": "kprobe", "tcp_v6_rcv": "not attached"})
     expect_that("what is left out", "slowpkt: not attached: tcp_v6_rcv (tcp_v6_rcv): --attach leaves it no way"
