@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whether the scheduler may take the CPU from a task in the midst of a BPF program of
- * tp_btf, fentry or fexit. Until that task goes on, the kernel skips the program for all
- * others on that CPU (bpf_prog_enter_recur() and the like, kernel/bpf/trampoline.c). A
- * kprobe's program runs with preemption off (kprobe_ftrace_handler(), arch/x86).
+ * Whether the scheduler may take the CPU from a task in the midst of an fentry or fexit
+ * program. Until that task goes on, the kernel skips the program for all others on that
+ * CPU (__bpf_prog_enter_recur(), kernel/bpf/trampoline.c, 6.0). A kprobe's program runs
+ * with preemption off (kprobe_ftrace_handler(), arch/x86/kernel/kprobes/ftrace.c).
  */
 #ifndef SLOWPKT_PREEMPT_H
 #define SLOWPKT_PREEMPT_H
