@@ -9,6 +9,7 @@
 
 #include "hop.h"
 #include "ladder.h"
+#include "preempt.h"
 #include "symbols.h"
 #include "trial.h"
 
@@ -35,6 +36,7 @@ struct ladder {
 	uint32_t wanted;
 	enum attach_mode mode;
 	const struct btf *btf;
+	bool reads_by_kprobe;	/* for an fentry program would be skipped */
 	bool has_symbols;	/* they are read when the first hop needs them */
 	struct symbol target[HOP_IDS], article[HOP_IDS];
 	struct hook hook[HOP_IDS];
@@ -145,7 +147,7 @@ static bool is_offered(struct ladder *l, int id, enum rung rung)
 	const struct hop_info *info = &hop_infos[id];
 
 	if (rung == RUNG_BTF)
-		return l->btf && offers_btf(l->btf, info);
+		return l->btf && offers_btf(l->btf, info) && !(id == HOP_UDP_READ && l->reads_by_kprobe);
 	if (info->kind == HOP_FEXIT)	/* without BTF an exit program has no arguments */
 		return false;
 	if (info->kind == HOP_TP)
@@ -238,6 +240,17 @@ static const char *why_no_rung(struct ladder *l, int id)
 	return "the kernel has no such function, or does not let it be traced";
 }
 
+/*
+ * A read that is missed leaves the datagram waiting for ever. It is made by a task, so
+ * a program that may be preempted is skipped for all the CPU's other readers meanwhile:
+ * worth the price of a kprobe, unless the user wants it otherwise or cannot have it.
+ */
+static bool wants_reads_by_kprobe(const struct ladder *l)
+{
+	return l->mode == ATTACH_BEST && l->wanted >> HOP_UDP_READ & 1 && preempt__in_programs_now() &&
+	       !trial__kprobe(hop_infos[HOP_UDP_READ].target);
+}
+
 struct ladder *ladder__new(uint32_t wanted, enum attach_mode mode, const struct btf *btf)
 {
 	struct ladder *l = calloc(1, sizeof(*l));
@@ -247,6 +260,7 @@ struct ladder *ladder__new(uint32_t wanted, enum attach_mode mode, const struct 
 	l->wanted = wanted;
 	l->mode = mode;
 	l->btf = btf;
+	l->reads_by_kprobe = wants_reads_by_kprobe(l);
 	for (int id = 0; id < HOP_IDS; id++) {
 		struct hook *hook = &l->hook[id];
 

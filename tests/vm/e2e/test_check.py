@@ -34,6 +34,31 @@ def check_tells_how_each_hop_is_attached():
         expect("functions with a program", f.read(), "")
 
 
+def way_of_reads(*args):
+    line, = [line for line in check(*args)[2].splitlines() if " skb_consume_udp " in line]
+    return line.split()[-1]
+
+
+@test
+def reads_are_met_by_kprobe_where_tasks_are_preempted_in_programs():
+    mode = "/sys/kernel/debug/sched/preempt"
+    if "PREEMPT" not in os.uname().version:
+        return expect("without preemption", way_of_reads(), "fentry")
+    with open(mode, encoding="ascii") as f:
+        modes = f.read().split()
+    before, = [m[1:-1] for m in modes if m[0] == "("]
+    try:
+        for m in [m.strip("()") for m in modes]:
+            with open(mode, "w", encoding="ascii") as f:
+                f.write(m)
+            expect(f"in mode {m}", way_of_reads(), "kprobe" if m in ("full", "lazy") else "fentry")
+            if m == "full":
+                expect("as the user wants it", way_of_reads("--attach=btf"), "fentry")
+    finally:
+        with open(mode, "w", encoding="ascii") as f:
+            f.write(before)
+
+
 @test
 def check_tells_what_few_capabilities_cost():
     few = "-all,+bpf,+perfmon,+sys_resource,+setpcap"
@@ -41,6 +66,8 @@ def check_tells_what_few_capabilities_cost():
         f.write("3")
     status, _, rest, _ = check(under=["setpriv", f"--bounding-set={few}", "--inh-caps=-all"])
     expect("exit status", status, 0)
+    expect_that("reads can do without", any(l.split()[1:] == ["skb_consume_udp", "fentry"] for l in rest.splitlines()),
+                rest)
     expect_that("what is lost without kprobes",
                 "not attached: kprobe: Permission denied; the stage bridge is seen as a whole only\n" in rest, rest)
     line, = [line for line in rest.splitlines() if line.startswith("kprobes")]

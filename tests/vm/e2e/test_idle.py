@@ -46,6 +46,8 @@ def all_hops_are_attached(idle):
     expected |= {"br_handle_frame_finish": "kprobe", "__skb_gso_segment": "fexit"}
     if KERNEL < (6, 6):  # its seventh argument is too much for an older trampoline
         expected["ip6_xmit"] = "kprobe"
+    if KERNEL >= (7, 0):  # it preempts tasks in the midst of an fentry program
+        expected["skb_consume_udp"] = "kprobe"
     expect("how each hop is attached", how, expected)
     expect("lines 'not attached'", [l for l in idle.tool.err.all if "not attached" in l], [])
 
