@@ -11,11 +11,12 @@ enum {
 };
 
 /*
- * A device that could take the packet as it is does not ask for segments. A qdisc
- * does, where it takes the packet in (tbf, cake, taprio, netem: skb_gso_segment()
- * without the device's features, 5.10 to 7.3). They wait there, each for itself.
+ * Behind the qdisc a packet is cut for what its device cannot do (validate_xmit_skb()
+ * asks for segments with the device's features). A qdisc cuts what it takes in, though
+ * the device could do all of it (tbf, cake, taprio, netem: skb_gso_segment() without
+ * any feature of GSO, 5.10 to 7.3). The segments wait there, each for itself.
  */
-static __always_inline bool is_cut_in_qdisc(const struct record *r, struct sk_buff *skb)
+static __always_inline bool is_cut_in_qdisc(const struct record *r, struct sk_buff *skb, u64 features)
 {
 	struct skb_shared_info *shinfo = (void *)READ(skb, head) + READ(skb, end);
 	struct net_device *dev = READ(skb, dev);
@@ -26,7 +27,7 @@ static __always_inline bool is_cut_in_qdisc(const struct record *r, struct sk_bu
 		return false;
 	bpf_core_read(&type, sizeof(type), &shinfo->gso_type);
 	needed = (u64)type << GSO_SHIFT;
-	return needed && (READ(dev, features) & needed) == needed;
+	return needed && !(features & needed) && (READ(dev, features) & needed) == needed;
 }
 
 /*
@@ -78,7 +79,7 @@ static __always_inline bool hand_over(struct entry *whole, struct entry *first, 
  * whose range covers the rest. Only an exit program sees both. sending: else a
  * socket takes a train apart, and each datagram is met at its queue.
  */
-static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bool sending)
+static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, u64 features, bool sending)
 {
 	u32 cpu = count_hit(HOP_GSO_SEGMENT);
 	struct entry whole, first;
@@ -93,7 +94,7 @@ static __always_inline int hop_cut(struct sk_buff *skb, struct sk_buff *segs, bo
 	if (!hand_over(&whole, &first, bpf_ktime_get_ns()))
 		return 0;
 	first.record->segs = segments(skb);
-	alone = sending && is_cut_in_qdisc(first.record, skb);
+	alone = sending && is_cut_in_qdisc(first.record, skb, features);
 	/* each segment of a train is a datagram with a length and a number of its own */
 	if ((alone || first.record->last.proto == IPPROTO_UDP) && parse_as(&p, segs, MAY_BE_INNER) == PARSED &&
 	    same_tuple(&first.record->last, &p.tuple)) {

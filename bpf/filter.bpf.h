@@ -60,9 +60,10 @@ static __always_inline bool is_wanted_netns(u32 netns)
 /* Seldom asked, and not inlined for the sake of its callers' stack. */
 static __noinline int is_wanted_device(struct net_device *dev, u32 netns)
 {
-	u64 dev_name[2];
+	u64 dev_name[2] = {};
 
-	if (bpf_core_read(dev_name, sizeof(dev_name), &dev->name) ||
+	/* of a device that was renamed the old name's end may lie behind the new one */
+	if (bpf_core_read_str(dev_name, sizeof(dev_name), &dev->name) < 0 ||
 	    !may_hold(&cfg.iface_sieve, cfg.n_ifaces, dev_name[0] ^ dev_name[1]))
 		return false;
 #pragma clang loop unroll(disable)

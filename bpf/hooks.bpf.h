@@ -49,7 +49,7 @@ FN(ip6_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 #ifdef DIRECT
 SEC("fexit/__skb_gso_segment")
 int BPF_PROG(btf___skb_gso_segment, struct sk_buff *skb, u64 features, bool tx_path, struct sk_buff *segs)
-{ return hop_cut(skb, segs, tx_path); }
+{ return hop_cut(skb, segs, features, tx_path); }
 #else
 FN(br_handle_frame_finish, struct net *net, struct sock *sk, struct sk_buff *skb) { return hop_bridge(skb); }
 #endif

@@ -107,7 +107,7 @@ struct record {
 		};
 		__u32 state;	/* all four, to be cleared at once */
 	};
-	__u64 end_at;		/* ns; 0 until it ended */
+	__u64 end_at;		/* ns; of a journey that was sent up */
 	__u64 last_at;		/* the last hop's time, also of one that found no room */
 	__u64 last_dev;		/* struct net_device *; 0: no device there */
 	union {

@@ -7,6 +7,10 @@
 
 #include "hops.h"
 
+/* The ways into the stack: if one of them is not seen, an old note could pass for a later packet's. */
+#define WAYS_IN (1u << HOP_NAPI_GRO_RECEIVE | 1u << HOP_NAPI_GRO_FRAGS | \
+		 1u << HOP_NETIF_RECEIVE_SKB_ENTRY | 1u << HOP_NETIF_RECEIVE_SKB_LIST)
+
 enum hop_kind {
 	HOP_TP,		/* a tracepoint */
 	HOP_FN,		/* a function's entry */

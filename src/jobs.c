@@ -52,7 +52,7 @@ bool jobs__any(const struct options *o, uint32_t attached)
 	const struct config *c = &o->config;
 
 	/* what is noted before the stack takes a packet is told only there */
-	if (!(attached & BIT(NETIF_RECEIVE_SKB)))
+	if (!(attached & BIT(NETIF_RECEIVE_SKB)) || (attached & WAYS_IN) != WAYS_IN)
 		attached &= ~hop__at(ARRIVAL_PLACES);
 	return (!o->only_stages && sees_total(c, attached)) || (c->judge_stages && sees_stage(c, attached));
 }
@@ -67,7 +67,7 @@ const char *jobs__loss(enum hop_id id, char buf[LOSS_TEXT])
 		return "what it sends begins partial, behind output";
 	case PLACE_GRO:
 	case PLACE_RPS:
-		return id == HOP_ENQUEUE_TO_BACKLOG ? "joins gro with rps" : "gro and rps are not told";
+		return id == HOP_ENQUEUE_TO_BACKLOG ? "rps is told as gro" : "gro and rps are not told";
 	case PLACE_ENQUEUE:
 	case PLACE_READ:
 		return "no wait in a UDP socket is seen";

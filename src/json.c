@@ -5,16 +5,20 @@
 #include "format.h"
 #include "hop.h"
 
-/* All keys below carry what stands before them ('{' or ','), their quotes and the colon. */
+/*
+ * All keys below carry what stands before them ('{' or ','), their quotes and the
+ * colon. Inlined, so that a key's length is known and it is copied without a call.
+ */
+#define INLINE static inline __attribute__((always_inline))
 
-static void put_number(struct format *f, const char *key, uint64_t n)
+INLINE void put_number(struct format *f, const char *key, uint64_t n)
 {
 	format__string(f, key);
 	format__number(f, n);
 }
 
 /* A string that needs no escapes. */
-static void put_word(struct format *f, const char *key, const char *word)
+INLINE void put_word(struct format *f, const char *key, const char *word)
 {
 	format__string(f, key);
 	format__char(f, '"');
@@ -22,7 +26,7 @@ static void put_word(struct format *f, const char *key, const char *word)
 	format__char(f, '"');
 }
 
-static void put_bool(struct format *f, const char *key, bool value)
+INLINE void put_bool(struct format *f, const char *key, bool value)
 {
 	format__string(f, key);
 	format__string(f, value ? "true" : "false");
@@ -65,23 +69,23 @@ static size_t utf8_length(const unsigned char *at, size_t left)
 /* How many ASCII characters from here on need no escape. */
 static size_t plain_length(const char *at, size_t left)
 {
-	size_t i;
+	static const char special[128] = {
+		[0 ... ' ' - 1] = 1, ['"'] = 1, ['\\'] = 1, [127] = 1,
+	};
+	size_t i = 0;
 
-	for (i = 0; i < left; i++) {
-		if (at[i] < ' ' || at[i] > '~' || at[i] == '"' || at[i] == '\\')
-			break;
-	}
+	while (i < left && at[i] >= 0 && !special[(unsigned char)at[i]])
+		i++;
 	return i;
 }
 
 /* A name that some process chose: any bytes, perhaps cut inside of a character. */
-static void put_name(struct format *f, const char *key, const char *name, size_t size)
+static void put_quoted(struct format *f, const char *name, size_t size)
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t length = strnlen(name, size);
 	size_t i, step;
 
-	format__string(f, key);
 	format__char(f, '"');
 	for (i = 0; i < length; i += step) {
 		unsigned char c = name[i];
@@ -106,7 +110,13 @@ static void put_name(struct format *f, const char *key, const char *name, size_t
 	format__char(f, '"');
 }
 
-static void put_stage(struct format *f, const char *key, uint32_t stages)
+INLINE void put_name(struct format *f, const char *key, const char *name, size_t size)
+{
+	format__string(f, key);
+	put_quoted(f, name, size);
+}
+
+INLINE void put_stage(struct format *f, const char *key, uint32_t stages)
 {
 	format__string(f, key);
 	format__char(f, '"');

@@ -109,7 +109,7 @@ static const char *symbol_of(struct ladder *l, int id, enum rung rung)
 
 	if (info->kind == HOP_MODFN)
 		return rung == RUNG_PROBE ? info->target : NULL;
-	/* a function with BTF is there under its own name; the list of all is long */
+	/* a function with BTF is mostly there under its own name; else the next rung is tried. The list is long */
 	if (rung == RUNG_PROBE && has_function(l->btf, info->target))
 		return info->target;
 	read_symbols(l);

@@ -130,6 +130,8 @@ int main(int argc, char **argv)
 	if (options.check)
 		return check__run(&options, stdout);
 	catch_signals();
+	/* the printers have a buffer of their own, so each journey is one write */
+	setvbuf(stdout, NULL, _IONBF, 0);
 	out.tracer = tracer__open(&options, print, &out);
 	if (!out.tracer)
 		return EXIT_FAILURE;

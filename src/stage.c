@@ -42,6 +42,10 @@ static const struct edge {
 	enum stage stage;
 } edges[] = { EDGES(EDGE_ROW) };
 
+/* The same by both ends, for nearly all that is asked: the stage's bit, or 0. */
+#define EDGE_CELL(from, to, stage) [PLACE_##from][PLACE_##to] = 1u << STAGE_##stage,
+static const uint32_t direct[PLACES][PLACES] = { EDGES(EDGE_CELL) };
+
 enum {
 	EDGE_COUNT = sizeof(edges) / sizeof(edges[0]),
 	JOINED_MAX = 3,		/* stages joined, so two hops missing; more is a guess */
@@ -62,16 +66,12 @@ static const char *const names[STAGES] = {
 /* The stages on the first way of so many steps (at most JOINED_MAX); 0: none. */
 static uint32_t find_way(enum place from, enum place to, unsigned int steps)
 {
+	if (steps == 1)
+		return direct[from][to];
 	for (unsigned int i = 0; i < EDGE_COUNT; i++) {
 		const struct edge *e = &edges[i];
-		uint32_t rest;
+		uint32_t rest = e->from == from ? find_way(e->to, to, steps - 1) : 0;
 
-		if (e->from != from)
-			continue;
-		if (steps > 1)
-			rest = find_way(e->to, to, steps - 1);
-		else
-			rest = e->to == to ? 1u << e->stage : 0;
 		if (rest)
 			return rest | 1u << e->stage;
 	}
@@ -120,7 +120,8 @@ uint32_t stage__places(enum stage stage)
 
 	/* Some need a third place, which tells them from a longer way between the same two. */
 	switch (stage) {
-	case STAGE_RPS:		/* … from netif_rx's way through the same queue */
+	case STAGE_GRO:		/* … from netif_rx's way through the same queue */
+	case STAGE_RPS:
 	case STAGE_NAPI:	/* … from a veth's way through the backlog */
 		return places | 1u << PLACE_NETIF_RX;
 	case STAGE_DEVICE:	/* … from being received and forwarded to the next device */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <bpf/btf.h>
@@ -67,10 +68,6 @@ static void unload(struct tracer *t)
 	t->skel = NULL;
 }
 
-/* The ways into the stack: if one of them were not seen, an old note could pass for the packet's. */
-static const uint32_t ways_in = 1u << HOP_NAPI_GRO_RECEIVE | 1u << HOP_NAPI_GRO_FRAGS |
-				1u << HOP_NETIF_RECEIVE_SKB_ENTRY | 1u << HOP_NETIF_RECEIVE_SKB_LIST;
-
 /* Loads the chosen programs, and no others. Returns 0 or -errno. */
 static int load(struct tracer *t)
 {
@@ -80,7 +77,7 @@ static int load(struct tracer *t)
 	if (!t->skel)
 		return -errno;
 	ladder__choose_programs(t->ladder, t->skel->obj);
-	if ((ladder__chosen(t->ladder) & ways_in) != ways_in)
+	if ((ladder__chosen(t->ladder) & WAYS_IN) != WAYS_IN)
 		t->config.notes_arrivals = 0;
 	if (t->config.notes_arrivals)
 		bpf_map__set_max_entries(t->skel->maps.arrivals, ARRIVAL_SETS);
@@ -213,6 +210,8 @@ static bool start(struct tracer *t)
 	int err;
 
 	raise_memory_limit();
+	/* libbpf's large buffers are used in part, and for a moment */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (surroundings__forbid(o, why, sizeof(why))) {
 		say_cannot(why);
 		return false;

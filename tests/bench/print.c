@@ -61,6 +61,7 @@ int main(int argc, char **argv)
 	}
 	if (!out)
 		die("/dev/null");
+	setvbuf(out, NULL, _IONBF, 0);	/* as slowpkt does */
 	print(out, &r, argv[1], 1);
 	start = now();
 	for (unsigned long i = 0; i < count; i++)

@@ -12,10 +12,16 @@ static const struct wire outer6 = {
 	.v6 = true, .proto = WIRE_UDP, .src = 1, .dst = 2, .sport = 55555, .dport = 4789,
 };
 
-static void cut(struct fake *f, struct sk_buff *segs)
+/* features: what the caller of skb_gso_segment() says that the device can do. */
+static void cut_for(struct fake *f, struct sk_buff *segs, u64 features)
 {
 	host.now += STEP;
-	btf___skb_gso_segment(NULL, &f->skb, 0, true, segs);
+	btf___skb_gso_segment(NULL, &f->skb, features, true, segs);
+}
+
+static void cut(struct fake *f, struct sk_buff *segs)
+{
+	cut_for(f, segs, 0);
 }
 
 /* A packet on its way to the NIC, 40 ms in the qdisc. */
@@ -120,6 +126,29 @@ static void test_in_a_qdisc(void **state)
 	assert_int_equal(r->seq, whole.seq + 1448);
 	assert_int_equal(r->flags & RECORD_PARTIAL, RECORD_PARTIAL);
 	assert_table_free();
+}
+
+/* Cut for something else that the device cannot do, a checksum in a tunnel say: that is behind the qdisc. */
+static void test_behind_the_qdisc(void **state)
+{
+	struct wire whole = tcp4, part = tcp4;
+	const struct record *r;
+	struct fake *f, *seg;
+
+	(void)state;
+	whole.len = 2896;
+	part.len = 1448;
+	find_loners(&seg, 1);
+	f = queue_at_nic(&whole);
+	fake_fill(seg, &part);
+	f->shinfo.gso_type = 1 << 4;
+	nic.features = 1ull << (4 + 16);
+	cut_for(f, &seg->skb, nic.features);
+	nic.features = 0;
+	step_xmit(seg, &nic);
+	r = only_event(0, END_SENT);
+	assert_int_equal(r->len, 2896);
+	assert_int_equal(r->segs, 14);
 }
 
 /* The other segments are in the first one's range: they have no journeys of their own. */
@@ -570,7 +599,8 @@ static void test_tunnel_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_journey(test_tcp), cmocka_journey(test_rest), cmocka_journey(test_in_a_qdisc), cmocka_journey(test_udp),
+		cmocka_journey(test_tcp), cmocka_journey(test_rest), cmocka_journey(test_in_a_qdisc),
+		cmocka_journey(test_behind_the_qdisc), cmocka_journey(test_udp),
 		cmocka_journey(test_goes_on), cmocka_journey(test_train_to_a_socket),
 		cmocka_journey(test_not_cut), cmocka_journey(test_reused),
 		cmocka_journey(test_full_set), cmocka_journey(test_taken_away),

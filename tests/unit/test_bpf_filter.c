@@ -380,6 +380,9 @@ static void test_meets_iface(void **state)
 	assert_int_equal(meets(1, device("br-0123456789ab")), MET_IFACE);
 	assert_int_equal(meets(1, device("br-0123456789ac")), 0);
 	assert_int_equal(meets(1, device("bs-0123456789ab")), 0);
+	/* nor does the rest of a longer name that it had before */
+	memcpy(device("eth0")->name + 5, "67890a", 7);
+	assert_int_equal(meets(1, device("eth0")), MET_IFACE);
 	/* in a netns */
 	add_iface("veth0", 5);
 	assert_int_equal(meets(5, device("veth0")), MET_IFACE);

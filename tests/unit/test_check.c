@@ -94,7 +94,7 @@ static void test_losses(void **state)
 	lose(HOP_BR_HANDLE_FRAME_FINISH, "the stage bridge is seen as a whole only");
 	lose(HOP_NAPI_GRO_FRAGS, "gro and rps are not told");
 	lose(HOP_NETIF_RECEIVE_SKB_ENTRY, "gro and rps are not told");
-	lose(HOP_ENQUEUE_TO_BACKLOG, "joins gro with rps");
+	lose(HOP_ENQUEUE_TO_BACKLOG, "rps is told as gro");
 }
 
 int main(void)

@@ -195,7 +195,7 @@ static void test_arrivals(void **state)
 {
 	(void)state;
 	ACCEPT_QUIETLY("-l", "gro=2ms");
-	assert_int_equal(o->hops, ARRIVAL_HOPS | HOP_MASK(HOP_NETIF_RECEIVE_SKB));
+	assert_int_equal(o->hops, ARRIVAL_HOPS | HOP_MASK(HOP_NETIF_RECEIVE_SKB, HOP_NETIF_RX));
 	assert_true(o->config.notes_arrivals);
 	assert_int_equal(o->config.stage[PLACE_GRO][PLACE_RECEIVE], 2 * NS_PER_MS);
 	assert_int_equal(o->config.stage[PLACE_GRO][PLACE_RPS], 2 * NS_PER_MS);

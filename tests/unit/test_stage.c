@@ -161,7 +161,7 @@ static void test_places(void **state)
 			 PLACE(XMIT) | PLACE(NETIF_RX) | PLACE(QUEUE) | PLACE(RECEIVE));
 	assert_int_equal(stage__places(STAGE_NAPI),
 			 PLACE(XMIT) | PLACE(RECEIVE) | PLACE(NETIF_RX));
-	assert_int_equal(stage__places(STAGE_GRO), PLACE(GRO) | PLACE(RPS) | PLACE(RECEIVE));
+	assert_int_equal(stage__places(STAGE_GRO), PLACE(GRO) | PLACE(RPS) | PLACE(RECEIVE) | PLACE(NETIF_RX));
 	assert_int_equal(stage__places(STAGE_RPS),
 			 PLACE(GRO) | PLACE(RPS) | PLACE(RECEIVE) | PLACE(NETIF_RX));
 	assert_int_equal(stage__places(STAGE_BACKLOG), PLACE(NETIF_RX) | PLACE(RECEIVE));

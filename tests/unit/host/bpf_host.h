@@ -171,7 +171,21 @@ static inline int bpf_probe_read_kernel(void *to, u32 size, const void *from)
 	return 0;
 }
 
+static inline long host_read_str(void *to, u32 size, const void *from)
+{
+	char *text = to;
+	long length;
+
+	if (bpf_probe_read_kernel(to, size, from))
+		return -EFAULT;
+	/* what lies behind the end is left as it was; here it was zeroed by the caller */
+	length = strnlen(text, size - 1);
+	memset(text + length, 0, size - length);
+	return length + 1;
+}
+
 #define bpf_core_read(to, size, from) bpf_probe_read_kernel(to, size, from)
+#define bpf_core_read_str(to, size, from) host_read_str(to, size, from)
 #define bpf_core_field_offset(type, field) offsetof(type, field)
 #define bpf_core_field_exists(field) host_has_field(#field)
 #define bpf_core_type_exists(type) (!host.no_reasons)
