@@ -120,7 +120,7 @@ def check_fast(idle, proto):
                                                   for _, begin, end in stalls)]
     expect_that(f"no line but inside of {len(stalls)} trips of 100 ms and more", not false, brief(false))
     expect_that("the machine stood still now and then at the most", len(stalls) <= FAST / 200, len(stalls))
-    expect_that("slow as printed", grown["slow"] == len(idle.packets()) <= 2 * len(stalls), grown)
+    expect_that("slow as printed", grown["slow"] == len(idle.finals()) <= 2 * len(stalls), grown)
     expect("printed, lost, evicted, unparsed",
            [grown[name] for name in ("printed", "lost", "evicted", "unparsed")], [grown["slow"], 0, 0, 0])
     # One journey a packet, because all of its way lies in this kernel. UDP: a request and
