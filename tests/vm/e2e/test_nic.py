@@ -101,6 +101,9 @@ def check_conversation(slow, server):
     got = len(server.events("got"))
     packets, noise = converse(slow, trips=2, size=64, reply=64)
     expect("requests that the container has read", len(server.events("got")) - got, 2)
+    again = [p for p in packets if p.get("retrans")]
+    if again:
+        raise Noisy(brief(again))
     there = [p for p in packets if p["dport"] == PORT]
     back = [p for p in packets if p["sport"] == PORT]
     for packet in there:

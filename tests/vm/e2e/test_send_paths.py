@@ -318,7 +318,7 @@ def send_through_tbf(slow):
         expect("the response's length", len(s.recv(8, socket.MSG_WAITALL)), 8)
         slow.fence()
         packets = slow.finals(lambda p: p["dport"] == port and p["len"])
-    expect_that("several waited", len(packets) > 5, brief(packets))
+    expect_that("several waited", len(packets) > 2, brief(packets))
     for packet in packets:
         expect_that("a segment's length", packet["len"] <= 1448, packet["len"])
         expect_that("its own time", packet["total_ns"] < 240 * MS, brief([packet]))
