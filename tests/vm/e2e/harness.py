@@ -184,19 +184,31 @@ def select(modules, patterns):
     return [f for f in tests if not patterns or any(p in name_of(f) for p in patterns)]
 
 
+def report(function, running, count, last):
+    """Runs a test and says how it ended. Returns whether it is to be tried again: it failed, and may once."""
+    start = time.monotonic()
+    result, why = run_one(function, running)
+    again = result == "FAIL" and not last
+    if not again:
+        count[result] += 1
+    took = f" ({time.monotonic() - start:.1f} s)" if os.environ.get("E2E_TIMES") else ""
+    print(f"{'again' if again else result} {name_of(function)}{took}" + (f": {why}" if why else ""), flush=True)
+    return again
+
+
 def main(modules, patterns):
-    """Runs the modules' tests in their order. Returns the exit status."""
+    """
+    Runs the modules' tests in their order. One that failed is tried once more behind all
+    others, and the log says why: the CPUs are emulated, and shared with who knows whom;
+    what is wrong fails twice. Returns the exit status.
+    """
     signal.signal(signal.SIGALRM, on_alarm)
     running = Running()
     count = {"ok": 0, "FAIL": 0, "skip": 0}
-    timing = os.environ.get("E2E_TIMES")
     try:
-        for function in select(modules, patterns):
-            start = time.monotonic()
-            result, why = run_one(function, running)
-            count[result] += 1
-            took = f" ({time.monotonic() - start:.1f} s)" if timing else ""
-            print(f"{result} {name_of(function)}{took}" + (f": {why}" if why else ""), flush=True)
+        failed = [function for function in select(modules, patterns) if report(function, running, count, False)]
+        for function in failed:
+            report(function, running, count, True)
         for name in list(running.tools):
             try:
                 running.stop(name)

@@ -198,12 +198,13 @@ _sports = itertools.count(999)
 
 
 def seen_with_few_hops(tools):
-    # another one at each attempt: a line of the last one may come late
+    # others at each attempt: a line of the last one may come late, and no hop here tells its end
     sport = next(_sports)
+    payload = f"{sport:08}".encode() * 8
     with Tap(Tap.NAPI) as tap, to_cpu(None, "tap0", HOLDER), holding(HOLDER, HELD), \
             reader(None, "10.77.0.1", 5830) as s, on_cpu(OTHER):
-        tap.receive(datagram("10.77.0.2", sport, "10.77.0.1", 5830, b"x" * 64))
-        tap.receive(datagram("10.77.0.2", sport, "10.77.0.1", 5831, b"x" * 64))
+        tap.receive(datagram("10.77.0.2", sport, "10.77.0.1", 5830, payload))
+        tap.receive(datagram("10.77.0.2", sport, "10.77.0.1", 5831, payload))
         s.recv(100)
     for tool in tools:
         # no hop behind it tells its end, so a sweep finds it
