@@ -92,8 +92,8 @@ def what_the_kernel_lacks_is_left_out_or_done_by_the_article():
     expect("how each is attached", how, {"ip_rcv_core": "kprobe on ip_rcv", "ip6_rcv_core": "kprobe on ipv6_rcv",
                                          "tcp_v4_rcv": "kprobe", "tcp_v6_rcv": "not attached",
                                          "kfree_skb": "raw_tp"})
-    expect_that("what is left out", "slowpkt: not attached: tcp_v6_rcv (tcp_v6_rcv): --attach leaves it no way"
-                in tool.err.all, tool.err.all)
+    expect_that("what is left out", "slowpkt: not attached: tcp_v6_rcv (tcp_v6_rcv): the kernel has no such function, "
+                "or does not let it be traced" in tool.err.all, tool.err.all)
 
 
 @test
