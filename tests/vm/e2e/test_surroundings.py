@@ -83,7 +83,7 @@ def btf_from_a_file_gives_the_same_answers():
     shutil.copy("/sys/kernel/btf/vmlinux", "/tmp/btf")
     with Slowpkt("-j", "-v", "-l", "15ms", "--btf=/tmp/btf", under=WITHOUT_BTF) as tool:
         view = View(tool)
-        expect("how each hop is attached", how_attached(view), without_btf())
+        expect("how each hop is attached", how_attached(tool), without_btf())
         quietly(lambda: read_slowly((view,), WEB4, 6200))
         with delays():
             quietly(lambda: check_connection(Connection(view, 4, 8200), 4))
