@@ -9,9 +9,8 @@ import select
 import socket
 import struct
 import sys
-import threading
 
-from .proc import TOP, Failure, Process, enter_netns, expect_that, run
+from .proc import TOP, Failure, Process, expect_that, run
 
 HOLDER, OTHER = 1, 0  # CPUs: what is to be held is there, and all else here
 HOLD = os.path.join(TOP, "build/tests/hold")
@@ -46,24 +45,6 @@ def busy_task(cpu, ms):
     """A task that this CPU leaves for no other one; gives the time of its end."""
     with Process([sys.executable, "-c", BUSY, str(cpu), str(ms)]) as busy:
         yield int(busy.out.wait_line("busy").split()[1])
-
-
-def in_netns(netns, what):
-    """What a function gives in a netns, in a thread of its own."""
-    def call():
-        try:
-            if netns:
-                enter_netns(netns)
-            result.append(what())
-        except Exception as error:  # the caller's to see
-            errors.append(error)
-    result, errors = [], []
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return result[0]
 
 
 @contextlib.contextmanager

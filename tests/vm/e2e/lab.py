@@ -98,7 +98,7 @@ def within(netns, what):
             if netns:
                 enter_netns(netns)  # of this thread only
             given.append(what())
-        except OSError as error:
+        except Exception as error:  # the caller's to see
             errors.append(error)
     given, errors = [], []
     thread = threading.Thread(target=enter)

@@ -11,8 +11,8 @@ import socket
 import time
 
 from .harness import Noisy, Skip, quietly, test
-from .holds import HOLDER, OTHER, Tap, datagram, gro_waits, holding, in_netns, on_cpu, to_cpu
-from .lab import ETHTOOL_SGRO, ETHTOOL_STSO, HOST_NS, KERNEL, WEB4, ethtool, inum
+from .holds import HOLDER, OTHER, Tap, datagram, gro_waits, holding, on_cpu, to_cpu
+from .lab import ETHTOOL_SGRO, ETHTOOL_STSO, HOST_NS, KERNEL, WEB4, ethtool, inum, within
 from .proc import MS, expect, expect_that, send
 from .test_nic import CLIENT, OURS, PORT, answer_at, begin, nic
 from .test_tcp import NEAR
@@ -34,7 +34,7 @@ def reader(netns, address, port):
         s.bind((address, port))
         s.settimeout(20)
         return s
-    return in_netns(netns, bind)
+    return within(netns, bind)
 
 
 def of_port(port):

@@ -10,8 +10,8 @@ import threading
 import time
 
 from .harness import Noisy, Skip, quietly, test
-from .holds import HOLDER, OTHER, AbsentPage, Tap, busy_task, datagram, holding, in_netns, on_cpu
-from .lab import ETHTOOL_SGRO, ETHTOOL_STSO, KERNEL, WEB4, ethtool, inum, netem, without_vlan_offload
+from .holds import HOLDER, OTHER, AbsentPage, Tap, busy_task, datagram, holding, on_cpu
+from .lab import ETHTOOL_SGRO, ETHTOOL_STSO, KERNEL, WEB4, ethtool, inum, netem, within, without_vlan_offload
 from .proc import MS, Traffic, expect, expect_that, run, send, wait_for
 from .test_tcp import NEAR, THERE, check_way
 from .tool import Slowpkt, brief
@@ -331,8 +331,8 @@ class Connection:
     """A TCP connection from client to web; both ends are ours."""
 
     def __init__(self, port):
-        self.listener = in_netns("web", lambda: socket.create_server((WEB4, port)))
-        self.client = in_netns("client", lambda: socket.create_connection((WEB4, port), 20))
+        self.listener = within("web", lambda: socket.create_server((WEB4, port)))
+        self.client = within("client", lambda: socket.create_connection((WEB4, port), 20))
         self.client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.server, _ = self.listener.accept()
 
