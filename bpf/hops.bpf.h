@@ -362,7 +362,7 @@ static __noinline int read_slow(struct sk_buff *skb, u64 now)
 {
 	struct entry e;
 
-	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e) || !is_still(&e, skb, 0))
+	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e) || !is_still(&e, skb, now, 0))
 		return 0;
 	arrive_at_socket(e.record, 0);
 	stamp_ours(&e, HOP_UDP_READ, PLACE_READ, now, true);
@@ -496,7 +496,7 @@ static __always_inline int hop_drop(const u64 *ctx, struct sk_buff *skb)
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	if (!is_still(&e, skb, MAY_BE_INNER))
+	if (!is_still(&e, skb, now, MAY_BE_INNER))
 		return 0;
 	if (e.record->last_place == PLACE_ENQUEUE && purged(drop_reason(ctx)))
 		end = END_UNREAD;

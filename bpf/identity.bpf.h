@@ -108,13 +108,25 @@ static __always_inline bool same_tuple(const struct tuple *a, const struct tuple
 }
 
 /*
+ * Whether the record may have outlived its packet, as 1 or 0. Where only some stages
+ * are judged, the hops that end a journey are not attached: it stays behind the last
+ * hop that is, until the skb comes up again.
+ */
+static __always_inline u64 may_be_over(const struct record *r, u64 now)
+{
+	return ~(cfg.waits >> (r->last_place & 31)) & at_least(now - r->last_at, SOON);
+}
+
+/*
  * Whether the record is this packet's: pointers are used again soon, and many
  * frees pass no tracepoint. The tuple may have changed: netfilter was passed, or
  * may have been, since the packet was last looked at. Masks in place of branches,
- * as in nonzero().
+ * as in nonzero(). doubtful: as may_be_over() says.
  */
-static __always_inline bool is_same(const struct record *r, const struct packet *p)
+static __always_inline bool is_same(const struct record *r, const struct packet *p, u64 doubtful)
 {
+	u64 source = nonzero(other_source(&r->last, &p->tuple));
+	u64 destination = nonzero(other_destination(&r->last, &p->tuple));
 	u64 payload = nonzero(r->flags & RECORD_PAYLOAD) & nonzero(p->has_payload);
 	u64 id = nonzero(r->ip_id) & nonzero(p->ip_id);
 	u64 udp = nonzero(p->tuple.proto ^ IPPROTO_TCP);
@@ -125,8 +137,9 @@ static __always_inline bool is_same(const struct record *r, const struct packet 
 	differs |= (r->ip_id ^ p->ip_id) & -id;
 	differs |= (r->payload ^ p->payload) & -payload;
 	/* without a number of its own a datagram must keep one end: NAT of one kind changes only the other */
-	differs |= udp & ~(id | payload) & nonzero(other_source(&r->last, &p->tuple)) &
-		   nonzero(other_destination(&r->last, &p->tuple));
+	differs |= udp & ~(id | payload) & source & destination;
+	/* many datagrams begin alike (VXLAN's, WireGuard's, NTP's), and of these the tuple is the rest of the identity */
+	differs |= doubtful & ((udp & ~id) | source | destination);
 	return !differs;
 }
 

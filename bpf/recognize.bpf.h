@@ -59,14 +59,15 @@ static __noinline u32 parse_as(struct packet *p, struct sk_buff *skb, u32 how)
  * Whether the packet, or the one within it, is the one that the record knows. If
  * not, the record's journey is over, and its end was not seen.
  */
-static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u32 how)
+static __always_inline bool is_known(struct entry *e, struct sk_buff *skb, u64 now, u32 how)
 {
+	u64 doubtful = may_be_over(e->record, now);
 	struct packet p;
 
-	if (parse_as(&p, skb, how & ~MAY_BE_INNER) == PARSED && is_same(e->record, &p))
+	if (parse_as(&p, skb, how & ~MAY_BE_INNER) == PARSED && is_same(e->record, &p, doubtful))
 		goto known;
 	if (how & (MAY_BE_INNER | MAY_HAVE_BEEN_INNER) && is_encapsulated(skb) &&
-	    parse_as(&p, skb, (how & ~AT_DATA) | MAY_BE_INNER) == PARSED && is_same(e->record, &p))
+	    parse_as(&p, skb, (how & ~AT_DATA) | MAY_BE_INNER) == PARSED && is_same(e->record, &p, doubtful))
 		goto known;
 	lose(e);
 	return false;
@@ -87,15 +88,15 @@ static __noinline int recognize(struct entry *e, struct sk_buff *skb, u64 now, u
 		return 0;
 	if (e->record && how & ANEW)
 		lose(e);
-	if (e->record && is_known(e, skb, how))
+	if (e->record && is_known(e, skb, now, how))
 		return 1;
 	return admit(e, &p, now, how, parse_as(&p, skb, how | IF_WANTED));
 }
 
 /* A tracked packet's last hop: whether it still is the packet that the record knows. */
-static __noinline int is_still(struct entry *e, struct sk_buff *skb, u32 how)
+static __noinline int is_still(struct entry *e, struct sk_buff *skb, u64 now, u32 how)
 {
-	return e && e->record && is_known(e, skb, how);
+	return e && e->record && is_known(e, skb, now, how);
 }
 
 /* Netfilter was passed since the headers were last looked at. Only what is printed needs to know. */
@@ -105,7 +106,7 @@ static __noinline int learn_late(struct entry *e, struct sk_buff *skb, u32 how)
 
 	if (!e || !e->record)
 		return 0;
-	if (parse_as(&p, skb, how) == PARSED && is_same(e->record, &p))
+	if (parse_as(&p, skb, how) == PARSED && is_same(e->record, &p, 0))
 		learn(e->record, &p);
 	return 0;
 }

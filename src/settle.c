@@ -100,6 +100,19 @@ static uint64_t threshold_of(const struct cmdline *c, uint32_t stages)
 	return least;
 }
 
+/* The places (mask) out of which a stage is judged that begins there; all where everything is. */
+static uint32_t waits_of(const struct cmdline *c)
+{
+	uint32_t waits = 0;
+
+	if (!c->o->only_stages || c->stages & (1u << STAGE_DROP | 1u << STAGE_OTHER))
+		return ~0u;
+	for (unsigned int place = 0; place < PLACES; place++)
+		if (c->stages & stage__out_of(place))
+			waits |= 1u << place;
+	return waits;
+}
+
 static void settle_thresholds(struct cmdline *c)
 {
 	struct config *config = &c->o->config;
@@ -115,6 +128,7 @@ static void settle_thresholds(struct cmdline *c)
 	for (unsigned int from = 0; from < PLACES; from++)
 		for (unsigned int to = 0; to < PLACES; to++)
 			config->stage[from][to] = threshold_of(c, stage__between(from, to));
+	config->waits = waits_of(c);
 }
 
 /* The hops that only packets of one protocol pass, of the other one. */

@@ -169,11 +169,52 @@ static void test_ip_id(void **state)
 	}
 }
 
+/*
+ * Where only some stages are judged a record may outlive its packet: a datagram without
+ * a number is believed no more, nor is one of another tuple; in the end of a long wait
+ * that is judged both are, and so they are at once.
+ */
+static void test_outlived(void **state)
+{
+	static const struct {
+		const struct wire *wire;
+		u16 id, sport;
+		bool same;
+	} cases[] = {
+		{ &udp4, 5, 1000, true }, { &udp4, 0, 1000, false }, { &udp4, 5, 1001, false },
+		{ &tcp4, 5, 1000, true }, { &tcp4, 0, 1000, true }, { &tcp4, 5, 1001, false },
+		{ &udp6, 0, 1000, false }, { &tcp6, 0, 1000, true },
+	};
+	static const struct { u32 waits; u64 rest; bool believed; } when[] = {
+		{ ~0u, 2 * MS, true }, { 1u << PLACE_IP_RCV, 2 * MS, true },
+		{ ~(1u << PLACE_IP_RCV), 2 * MS, false }, { 0, 2 * MS, false }, { 0, MS / 2, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LEN(cases) * LEN(when); i++) {
+		const size_t c = i / LEN(when), at = i % LEN(when);
+		struct wire w = *cases[c].wire;
+		struct fake *f;
+
+		journey_reset(NULL);
+		cfg.waits = when[at].waits;
+		w.id = cases[c].id, w.sport = 1000;
+		f = fill(0, &w);
+		step_ip_rcv(f, &vethc);
+		w.sport = cases[c].sport;
+		fake_fill(f, &w);
+		rest(when[at].rest);
+		host.cpu++;	/* so that it is looked at */
+		step_output(f, &docker0);
+		assert_int_equal(record_of(f)->hops, cases[c].same || when[at].believed ? 2 : 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_journey(test_grows), cmocka_journey(test_fragment),
-		cmocka_journey(test_timestamps), cmocka_journey(test_ip_id),
+		cmocka_journey(test_timestamps), cmocka_journey(test_ip_id), cmocka_journey(test_outlived),
 	};
 
 	return cmocka_run_group_tests_name("identity", tests, NULL, NULL);

@@ -65,6 +65,25 @@ static void test_hops_of_a_protocol(void **state)
 	assert_int_equal(o->hops, ALL_HOPS);
 }
 
+/* Out of which places a packet's time is judged. */
+static void test_waits(void **state)
+{
+	(void)state;
+	ACCEPT_QUIETLY();
+	assert_int_equal(o->config.waits, ~0u);
+	ACCEPT_QUIETLY("-l", "qdisc=20ms", "-l", "30ms");
+	assert_int_equal(o->config.waits, ~0u);
+	ACCEPT_QUIETLY("-u", "-l", "socket=3ms");
+	assert_true(o->config.waits >> PLACE_ENQUEUE & 1);
+	assert_false(o->config.waits >> PLACE_READ & 1);
+	ACCEPT_QUIETLY("-l", "rps=10ms");
+	assert_true(o->config.waits >> PLACE_RPS & 1);
+	assert_false(o->config.waits >> PLACE_RECEIVE & 1);
+	ACCEPT_QUIETLY("-l", "qdisc=20ms");
+	assert_true(o->config.waits >> PLACE_QUEUE & 1);
+	assert_false(o->config.waits >> PLACE_XMIT & 1);
+}
+
 /* Only then may the datagram's queue be the first that is seen of it. */
 static void test_begins_at_socket(void **state)
 {
@@ -329,7 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_hops_of_a_protocol),
-		cmocka_unit_test(test_begins_at_socket), cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_begins_at_socket), cmocka_unit_test(test_waits), cmocka_unit_test(test_protocols),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_arrivals), cmocka_unit_test(test_stage_protocols), cmocka_unit_test(test_what),
 		cmocka_unit_test(test_what_more), cmocka_unit_test(test_what_netns),

@@ -265,6 +265,7 @@ static inline void host_reset(void)
 	host.now = 1000000000123ull;
 	cfg.tcp = cfg.udp = cfg.ipv4 = cfg.ipv6 = 1;
 	cfg.asks_ports = cfg.asks_more = 1;
+	cfg.waits = ~0u;
 	cfg.total_tcp = 30000000;
 	cfg.total_udp = 3000000;
 	memset(cfg.stage, 0xff, sizeof(cfg.stage));
