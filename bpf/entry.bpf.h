@@ -67,14 +67,18 @@ static __always_inline bool at_home(struct entry *e)
 }
 
 /*
- * … or in another one. The verifier must not know in which, or it would walk
- * through all that follows once for each way: zero is a variable to it.
+ * … or in another one. Counted from home, so that the verifier does not know which
+ * one it is: it would walk through all that follows once for each way.
  */
 static __always_inline bool elsewhere(struct entry *e)
 {
-	for (u32 way = 0; way < SET_WAYS; way++) {
-		if (e->set->way[way].skb == e->skb) {
-			set_way(e, (way + zero) & (SET_WAYS - 1));
+	u32 home = ptr_low(e->home) & (SET_WAYS - 1) * sizeof(struct record);
+
+	for (u32 i = 1; i < SET_WAYS; i++) {
+		struct record *r = at_offset(e->set, home ^ i * sizeof(struct record));
+
+		if (r->skb == e->skb) {
+			set_record(e, r);
 			return true;
 		}
 	}

@@ -53,13 +53,11 @@ const volatile struct config cfg = {};
 struct counts counts[COUNT_CPUS] = {};
 __u64 devs_seen[SEEN] = {};
 __u64 tasks_seen[SEEN] = {};
-__u32 zero = 0;	/* what the verifier cannot know */
 #else
 extern const volatile struct config cfg;
 extern struct counts counts[COUNT_CPUS];
 extern __u64 devs_seen[SEEN];
 extern __u64 tasks_seen[SEEN];
-extern __u32 zero;
 #endif
 
 static __always_inline struct counts *counts_of(u32 cpu)

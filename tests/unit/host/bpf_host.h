@@ -206,7 +206,6 @@ static struct config cfg;
 static struct counts counts[COUNT_CPUS];
 static __u64 devs_seen[SEEN];
 static __u64 tasks_seen[SEEN];
-static __attribute__((unused)) __u32 zero;
 
 static inline struct counts *counts_of(u32 cpu)
 {
