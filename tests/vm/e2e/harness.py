@@ -28,10 +28,17 @@ TRACERS = {
 LIMIT = 240  # seconds for one test
 
 TESTS = []
+IRREVERSIBLE = set()
 
 
 def test(function):
     TESTS.append(function)
+    return function
+
+
+def irreversible(function):
+    """A test that leaves the VM such that no other one can run."""
+    IRREVERSIBLE.add(function)
     return function
 
 
@@ -200,14 +207,15 @@ def main(modules, patterns):
     """
     Runs the modules' tests in their order. One that failed is tried once more behind all
     others, and the log says why: the CPUs are emulated, and shared with who knows whom;
-    what is wrong fails twice. Returns the exit status.
+    what is wrong fails twice. What is irreversible comes after that. Returns the exit status.
     """
     signal.signal(signal.SIGALRM, on_alarm)
     running = Running()
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     try:
-        failed = [function for function in select(modules, patterns) if report(function, running, count, False)]
-        for function in failed:
+        tests = select(modules, patterns)
+        failed = [f for f in tests if f not in IRREVERSIBLE and report(f, running, count, False)]
+        for function in failed + [f for f in tests if f in IRREVERSIBLE]:
             report(function, running, count, True)
         for name in list(running.tools):
             try:

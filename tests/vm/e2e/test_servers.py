@@ -63,8 +63,8 @@ def redis():
     """The program of Debian's redis-tools, which is the server when it is called so."""
     with folder() as own:
         os.symlink("/usr/bin/redis-check-rdb", f"{own}/redis-server")
-        with server([f"{own}/redis-server", "--bind", WEB4, "--port", str(REDIS), "--save", "", "--dir", own],
-                    "t", REDIS):
+        with server([f"{own}/redis-server", "--bind", WEB4, "--port", str(REDIS), "--protected-mode", "no",
+                     "--save", "", "--dir", own], "t", REDIS):
             yield
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Surroundings in which nothing can be traced, each told apart. The last tests: lockdown stays."""
+"""Surroundings in which nothing can be traced, each told apart."""
 import os
 import shutil
 import subprocess
 
-from .harness import View, quietly, test
+from .harness import View, irreversible, quietly, test
 from .lab import KERNEL, WEB4
 from .proc import expect, expect_that, status_of
 from .test_attach import how_attached, without_btf
@@ -110,6 +110,7 @@ def a_program_that_the_kernel_refuses_is_left_out():
 
 
 @test
+@irreversible
 def lockdown_is_said_if_it_forbids():
     lock_down("integrity")
     status, _, err = status_of([SLOWPKT, "-D", "100ms"])
