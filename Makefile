@@ -31,7 +31,7 @@ LIBS := $(shell pkg-config --static --libs libbpf libelf 2>/dev/null || echo -lb
 LDFLAGS += $(if $(DYNAMIC),,-static)
 
 # the definitions first: bpftool links a map's uses only to what it has seen
-BPF_OBJS := $(patsubst %,$(B)/bpf/%.bpf.o,shared verdict btf probe)
+BPF_OBJS := $(patsubst %,$(B)/bpf/%.bpf.o,shared verdict look btf probe)
 OBJS := $(patsubst src/%.c,$(B)/src/%.o,$(wildcard src/*.c))
 TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 

@@ -7,6 +7,7 @@
 #include "hops.bpf.h"
 #include "send.bpf.h"
 #include "cut.bpf.h"
+#include "late.bpf.h"
 
 /* The programs. A module's function has no BTF on 5.10, and an exit program no arguments without BTF. */
 TP(napi_gro_receive_entry, struct sk_buff *skb) { return hop_arrival(skb, HOP_NAPI_GRO_RECEIVE); }
@@ -45,6 +46,12 @@ FN(ip_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 { return hop_output(skb, HOP_IP_FINISH_OUTPUT2, PROTOCOL(ETH_P_IP)); }
 FN(ip6_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 { return hop_output(skb, HOP_IP6_FINISH_OUTPUT2, PROTOCOL(ETH_P_IPV6)); }
+
+/* In place of those of the same targets where headers are looked at late. */
+FN_AS(late___udp_enqueue_schedule_skb, __udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb)
+{ return late_enqueue(sk, skb); }
+FN_AS(late_skb_consume_udp, skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return late_read(sk, skb); }
+TP_AS(late_kfree_skb, kfree_skb, struct sk_buff *skb) { return late_drop(skb); }
 
 #ifdef DIRECT
 SEC("fexit/__skb_gso_segment")

@@ -306,13 +306,16 @@ static __noinline int begin_at_socket(struct sk_buff *skb, u32 cpu)
 	return 1;
 }
 
-/*
- * Whether a datagram of this socket may be wanted, where only the wait in the socket
- * is asked for: its port is at hand, the header's is not.
- */
+/* The port of a datagram's socket is at hand; the header's is not. */
+static __always_inline bool has_wanted_port(struct sock *sk)
+{
+	return !cfg.dport.used || has_port(&cfg.dport, READ(sk, __sk_common.skc_num));
+}
+
+/* Whether a datagram of this socket may be wanted, where only the wait in the socket is asked for. */
 static __always_inline bool is_wanted_socket(struct sock *sk)
 {
-	return !cfg.begins_at_socket || !cfg.dport.used || has_port(&cfg.dport, READ(sk, __sk_common.skc_num));
+	return !cfg.begins_at_socket || has_wanted_port(sk);
 }
 
 /*
@@ -357,17 +360,22 @@ static __always_inline void note_reader(struct record *r)
 	bpf_get_current_comm(r->reader_comm, sizeof(r->reader_comm));
 }
 
+/* The datagram that waited is read. */
+static __always_inline void read_here(struct entry *e, struct sk_buff *skb, u64 now)
+{
+	arrive_at_socket(e->record, 0);
+	stamp_ours(e, HOP_UDP_READ, PLACE_READ, now, true);
+	note_reader(e->record);
+	end_journey(e, skb, END_READ, now);
+}
+
 /* The end of a datagram's wait that is slow, if it is the datagram that waited. */
 static __noinline int read_slow(struct sk_buff *skb, u64 now)
 {
 	struct entry e;
 
-	if (!entry_of(&e, skb, bpf_get_smp_processor_id()) || !tracked(&e) || !is_still(&e, skb, now, 0))
-		return 0;
-	arrive_at_socket(e.record, 0);
-	stamp_ours(&e, HOP_UDP_READ, PLACE_READ, now, true);
-	note_reader(e.record);
-	end_journey(&e, skb, END_READ, now);
+	if (entry_of(&e, skb, bpf_get_smp_processor_id()) && tracked(&e) && is_still(&e, skb, now, 0))
+		read_here(&e, skb, now);
 	return 0;
 }
 

@@ -414,7 +414,7 @@ static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, 
 }
 
 /* A TCP header that the IP layer has not seen yet: at skb->data, addresses set by the caller. */
-static __noinline u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
+static __noinline __attribute__((unused)) u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
 {
 	struct wire_tcp tcp;
 	u32 len;

@@ -16,14 +16,18 @@
 #ifdef DIRECT
 #define READ(p, field) ((p)->field)
 #define READ_BITFIELD(p, field) BPF_CORE_READ_BITFIELD(p, field)
-#define TP(target, args...) SEC("tp_btf/" #target) int BPF_PROG(btf_##target, args)
-#define FN(target, args...) SEC("fentry/" #target) int BPF_PROG(btf_##target, args)
+#define TP_AS(name, target, args...) SEC("tp_btf/" #target) int BPF_PROG(btf_##name, args)
+#define FN_AS(name, target, args...) SEC("fentry/" #target) int BPF_PROG(btf_##name, args)
 #else
 #define READ(p, field) BPF_CORE_READ(p, field)
 #define READ_BITFIELD(p, field) BPF_CORE_READ_BITFIELD_PROBED(p, field)
-#define TP(target, args...) SEC("raw_tp/" #target) int BPF_PROG(probe_##target, args)
-#define FN(target, args...) SEC("kprobe/" #target) int BPF_KPROBE(probe_##target, args)
+#define TP_AS(name, target, args...) SEC("raw_tp/" #target) int BPF_PROG(probe_##name, args)
+#define FN_AS(name, target, args...) SEC("kprobe/" #target) int BPF_KPROBE(probe_##name, args)
 #endif
+
+/* A program at a target, a tracepoint or a function's entry, is named after it. */
+#define TP(target, args...) TP_AS(target, target, args)
+#define FN(target, args...) FN_AS(target, target, args)
 
 /*
  * Masks a number that the compiler knows to be small enough, and so would not mask,

@@ -15,7 +15,7 @@ __noinline int send_up(u32 index, u32 way, u32 end, u64 end_at)
 	if (!set)
 		return 0;
 	r = &set->way[way & (SET_WAYS - 1)];
-	if ((r->met & cfg.must_meet) != cfg.must_meet)
+	if ((r->met & cfg.must_meet) != cfg.must_meet || !record_is_seen(r))
 		return 0;
 	/* the sweep has printed it already, and there is nothing new to say */
 	if ((end == END_UNKNOWN || end == END_EVICTED) && record_is_told(r))

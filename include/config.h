@@ -84,6 +84,7 @@ struct config {
 	__u64 stage[PLACES][PLACES]; /* from, to */
 	__u32 waits;		/* places (mask) where a packet may be for long, so far as is judged */
 	__u8 begins_at_socket;	/* only the wait in a socket's queue is judged, and only its hops are attached */
+	__u8 looks_late;	/* … and nothing of its headers is asked for: see bpf/late.bpf.h */
 	__u8 notes_arrivals;	/* the hops of ARRIVAL_PLACES are attached */
 	__u8 sees_cut;		/* GSO's cutting is seen: a packet does not leave a qdisc by it unnoticed */
 	/* the table */

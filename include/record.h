@@ -80,6 +80,7 @@ enum record_flag {
 	RECORD_FRAGMENT = 1 << 4,	/* it began as a first fragment */
 	RECORD_RETRANS = 1 << 5,	/* TCP had sent it before */
 	RECORD_RETRANS_UNKNOWN = 1 << 6, /* … or not: nobody knows */
+	RECORD_UNSEEN = 1 << 7,		/* its headers are not looked at before it is slow: see `seen` */
 };
 
 /* The conditions that a journey must meet before it is sent up, in any order. */
@@ -119,7 +120,7 @@ struct record {
 	__u32 last_where;	/* the last hop's `where` */
 	__u32 last_tid;
 	__u32 drop_reason;	/* enum skb_drop_reason of the running kernel; with END_DROPPED */
-	__u32 unused2;
+	__u32 seen;		/* with RECORD_UNSEEN: the generation whose headers these are */
 	struct tuple first;
 	struct tuple last;
 	__u32 seq;		/* TCP; host order as all below */
@@ -148,7 +149,10 @@ struct record {
 	__u32 reported;		/* the generation that was printed, with reported_hops hops, */
 	__u32 pkt;		/* and its number */
 	__u64 drop_at;		/* where the kernel freed it: a return address; with END_DROPPED */
-	__u64 unused_tail[4];
+	__u64 head;		/* with RECORD_UNSEEN: of the skb, by which it is known, */
+	__u32 skb_len;		/* and its length */
+	__u32 unused2;
+	__u64 unused_tail[2];
 	struct hop hop[RECORD_HOPS];
 };
 
@@ -172,6 +176,12 @@ static inline __attribute__((always_inline)) int record_intact(const struct reco
 {
 	return r->gen == record_generation(r->hop[0].at) &&
 	       WHERE_GEN(r->hop[0].where) == (r->gen & ((1u << WHERE_GEN_BITS) - 1));
+}
+
+/* Whether what a packet's headers say is in its record. */
+static inline __attribute__((always_inline)) int record_is_seen(const struct record *r)
+{
+	return !(r->flags & RECORD_UNSEEN) || r->seen == r->gen;
 }
 
 /* Whether the sweep has printed all that is known of the journey: it has not moved since. */

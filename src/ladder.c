@@ -34,6 +34,7 @@ struct hook {
 
 struct ladder {
 	uint32_t wanted;
+	bool late;		/* the programs of bpf/late.bpf.h */
 	enum attach_mode mode;
 	const struct btf *btf;
 	bool reads_by_kprobe;	/* for an fentry program would be skipped */
@@ -173,7 +174,8 @@ static void take_rung(struct ladder *l, int id, enum rung rung)
 	hook->rung = rung;
 	if (rung == RUNG_NONE)
 		return;
-	snprintf(hook->program, sizeof(hook->program), "%s_%s", rung == RUNG_BTF ? "btf" : "probe", info->target);
+	snprintf(hook->program, sizeof(hook->program), "%s_%s%s", rung == RUNG_BTF ? "btf" : "probe",
+		 l->late ? "late_" : "", info->target);
 	if (rung == RUNG_COPY || rung == RUNG_ARTICLE)
 		snprintf(hook->how, sizeof(hook->how), "kprobe on %s", symbol_of(l, id, rung));
 	else
@@ -251,13 +253,14 @@ static bool wants_reads_by_kprobe(const struct ladder *l)
 	       !trial__kprobe(hop_infos[HOP_UDP_READ].target);
 }
 
-struct ladder *ladder__new(uint32_t wanted, enum attach_mode mode, const struct btf *btf)
+struct ladder *ladder__new(uint32_t wanted, bool late, enum attach_mode mode, const struct btf *btf)
 {
 	struct ladder *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return NULL;
 	l->wanted = wanted;
+	l->late = late;
 	l->mode = mode;
 	l->btf = btf;
 	l->reads_by_kprobe = wants_reads_by_kprobe(l);

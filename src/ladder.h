@@ -14,14 +14,14 @@ struct bpf_object;
 struct ladder;
 
 /*
- * Chooses a rung for each wanted hop (mask of enum hop_id). btf: the running
- * kernel's own, borrowed; NULL: it has none, so there is no tp_btf and no fentry.
- * Returns NULL and errno. Ended by ladder__free().
+ * Chooses a rung for each wanted hop (mask of enum hop_id). late: of the programs that
+ * look at headers late. btf: the running kernel's own, borrowed; NULL: it has none, so
+ * there is no tp_btf and no fentry. Returns NULL and errno. Ended by ladder__free().
  */
-struct ladder *ladder__new(uint32_t wanted, enum attach_mode mode, const struct btf *btf);
+struct ladder *ladder__new(uint32_t wanted, bool late, enum attach_mode mode, const struct btf *btf);
 void ladder__free(struct ladder *l);
 
-/* Of the object's programs the chosen ones are to be loaded, and no others. */
+/* Of the object's programs the chosen ones are to be loaded, and with late look_at_waiting; no others. */
 void ladder__choose_programs(struct ladder *l, struct bpf_object *obj);
 
 /*

@@ -194,6 +194,8 @@ int cmdline__settle(struct cmdline *c)
 	config->asks_more = config->has_seq || config->host.n || config->src.n || config->dst.n;
 	config->must_meet = (config->n_netns ? MET_NETNS : 0) | (config->n_ifaces ? MET_IFACE : 0) |
 			    (config->pid ? MET_PID : 0);
+	config->looks_late = config->begins_at_socket && config->ipv4 && config->ipv6 && !config->asks_more &&
+			     !config->sport.used && !config->port.used;
 	sieve__fill(config);
 	return 0;
 }

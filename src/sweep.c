@@ -58,19 +58,29 @@ static bool copy(struct record *to, const volatile struct record *from)
 	return hops && from->gen == gen && from->hops == hops && to->gen == gen && to->hops == hops;
 }
 
-static void look_at(struct record *shared, const struct config *cfg, uint64_t now, uint64_t sure_since,
-		    uint64_t *number, sweep_sink sink, void *context)
+/* Copies a record that is slow by now, of which something is to be told. Returns whether it is one. */
+static bool take(struct record *to, const struct record *shared, const struct sweep *s)
 {
+	/* free, or being begun */
+	if (shared->skb <= WAY_RESERVED || record_is_told(shared))
+		return false;
+	return copy(to, shared) && record_intact(to) && judge(to, s->config, s->now, s->sure_since) &&
+	       (to->met & s->config->must_meet) == s->config->must_meet;
+}
+
+static void sweep_way(const struct sweep *s, struct set *sets, size_t set, unsigned int way, uint64_t *number)
+{
+	struct record *shared = &sets[set].way[way];
 	struct record r;
 	bool again;
 
-	/* free, or being begun */
-	if (shared->skb <= WAY_RESERVED || record_is_told(shared))
+	if (!take(&r, shared, s))
 		return;
-	if (!copy(&r, shared) || !record_intact(&r) || !judge(&r, cfg, now, sure_since))
-		return;
-	if ((r.met & cfg->must_meet) != cfg->must_meet)
-		return;
+	if (!record_is_seen(&r)) {
+		s->look(s->context, set, way);
+		if (!take(&r, shared, s) || !record_is_seen(&r))
+			return;
+	}
 	again = r.reported == r.gen;
 	/* it was told waiting and waits elsewhere now: its end will be told */
 	if (again && r.end == END_WAITING)
@@ -81,13 +91,12 @@ static void look_at(struct record *shared, const struct config *cfg, uint64_t no
 		r.pkt = shared->pkt = ++*number;
 		shared->reported = r.gen;
 	}
-	sink(context, &r, r.pkt);
+	s->sink(s->context, &r, r.pkt);
 }
 
-void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now, uint64_t sure_since,
-		  uint64_t *number, sweep_sink sink, void *context)
+void sweep__table(const struct sweep *s, struct set *sets, size_t n, uint64_t *number)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t set = 0; set < n; set++)
 		for (unsigned int way = 0; way < SET_WAYS; way++)
-			look_at(&sets[i].way[way], cfg, now, sure_since, number, sink, context);
+			sweep_way(s, sets, set, way, number);
 }

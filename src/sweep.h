@@ -10,18 +10,26 @@
 #include "record.h"
 #include "config.h"
 
-/* Takes a copy of a record whose end is set to END_WAITING or END_UNKNOWN. */
-typedef void (*sweep_sink)(void *context, const struct record *record, uint64_t number);
+struct sweep {
+	const struct config *config;
+	uint64_t now;		/* CLOCK_MONOTONIC, ns */
+	/*
+	 * A packet that went into a queue up to then (ns) may have left it unseen, because the
+	 * kernel skipped the program that would have told; it is not told as waiting.
+	 */
+	uint64_t sure_since;
+	/* Has a packet's headers looked at that have not been (record_is_seen()), if it waits still. */
+	void (*look)(void *context, size_t set, unsigned int way);
+	/* Takes a copy of a record whose end is set to END_WAITING or END_UNKNOWN, and its pkt number. */
+	void (*sink)(void *context, const struct record *record, uint64_t number);
+	void *context;
+};
 
 /*
  * Goes through the table's sets, which the kernel side writes meanwhile, and hands
  * each slow journey to the sink once, and once more under its number where it has
- * moved since and is lost. now: CLOCK_MONOTONIC, ns. sure_since: a packet
- * that went into a queue up to then may have left it unseen, because the kernel
- * skipped the program that would have told; it is not told as waiting. *number: the
- * last pkt number given out; it is counted on.
+ * moved since and is lost. *number: the last pkt number given out; it is counted on.
  */
-void sweep__table(struct set *sets, size_t n, const struct config *cfg, uint64_t now, uint64_t sure_since,
-		  uint64_t *number, sweep_sink sink, void *context);
+void sweep__table(const struct sweep *s, struct set *sets, size_t n, uint64_t *number);
 
 #endif

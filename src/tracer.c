@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
@@ -34,7 +35,7 @@ struct tracer {
 	size_t n_sets;
 	uint64_t number;	/* the last pkt=N */
 	uint64_t swept;		/* journeys that the sweep found slow */
-	uint64_t missed, sure_since; /* see sweep__table() */
+	uint64_t missed, sure_since; /* see struct sweep */
 	int account;		/* of the programs' cost, a descriptor; -errno: none is kept */
 	uint64_t since;		/* when the first program was attached */
 	tracer_sink sink;
@@ -77,6 +78,7 @@ static int load(struct tracer *t)
 	if (!t->skel)
 		return -errno;
 	ladder__choose_programs(t->ladder, t->skel->obj);
+	bpf_program__set_autoload(t->skel->progs.look_at_waiting, t->config.looks_late);
 	if ((ladder__chosen(t->ladder) & WAYS_IN) != WAYS_IN)
 		t->config.notes_arrivals = 0;
 	if (t->config.notes_arrivals)
@@ -219,7 +221,7 @@ static bool start(struct tracer *t)
 	if (o->verbose)
 		t->account = cost__account();
 	t->btf = kernel_btf__load(o->btf);
-	t->ladder = t->btf ? ladder__new(o->hops, o->attach, o->btf ? NULL : t->btf) : NULL;
+	t->ladder = t->btf ? ladder__new(o->hops, o->config.looks_late, o->attach, o->btf ? NULL : t->btf) : NULL;
 	err = t->ladder ? load_and_attach(t) : -errno;
 	if (!err)
 		err = open_readers(t);
@@ -278,14 +280,38 @@ void tracer__drain(struct tracer *t)
 	ring_buffer__consume(t->ring);
 }
 
+/* Has the kernel side look at the headers of a datagram that waits; what it finds is in its record then. */
+static void look_at_waiting(void *context, size_t set, unsigned int way)
+{
+	const struct tracer *t = context;
+	uint64_t args[] = { set, way };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = args, .ctx_size_in = sizeof(args));
+
+	bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.look_at_waiting), &run);
+}
+
+static void on_swept(void *context, const struct record *r, uint64_t number)
+{
+	const struct tracer *t = context;
+
+	t->sink(t->context, r, number);
+}
+
 /* The programs that tell that a packet has left a queue. */
 static const uint32_t leaving = 1u << HOP_UDP_READ | 1u << HOP_KFREE_SKB | 1u << HOP_DEV_HARD_START_XMIT |
 				1u << HOP_GSO_SEGMENT;
 
 void tracer__sweep(struct tracer *t)
 {
-	uint64_t now = clock__mono(), missed = ladder__missed(t->ladder, leaving);
-	uint64_t before;
+	uint64_t missed = ladder__missed(t->ladder, leaving);
+	struct sweep sweep = {
+		.config = &t->config,
+		.now = clock__mono(),
+		.look = look_at_waiting,
+		.sink = on_swept,
+		.context = t,
+	};
+	uint64_t before = t->number;
 
 	libbpf_set_print(NULL);	/* that a module is still not there is no news */
 	ladder__follow_modules(t->ladder);
@@ -296,10 +322,10 @@ void tracer__sweep(struct tracer *t)
 	names__forget(t->names);
 	if (missed != t->missed) {
 		t->missed = missed;
-		t->sure_since = now;
+		t->sure_since = sweep.now;
 	}
-	before = t->number;
-	sweep__table(t->sets, t->n_sets, &t->config, now, t->sure_since, &t->number, t->sink, t->context);
+	sweep.sure_since = t->sure_since;
+	sweep__table(&sweep, t->sets, t->n_sets, &t->number);
 	t->swept += t->number - before;
 }
 

@@ -137,7 +137,7 @@ typedef struct refcount_struct {
 typedef unsigned int sk_buff_data_t;
 
 struct sk_buff {
-	struct sk_buff *next;
+	struct sk_buff *next, *prev;
 	struct net_device *dev;
 	struct sock *sk;
 	u64 skb_mstamp_ns;

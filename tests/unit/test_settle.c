@@ -65,6 +65,27 @@ static void test_hops_of_a_protocol(void **state)
 	assert_int_equal(o->hops, ALL_HOPS);
 }
 
+/* … and where nothing of its headers is asked for, they are looked at late. */
+static void test_looks_late(void **state)
+{
+	(void)state;
+	ACCEPT_QUIETLY("-u", "-l", "socket=3ms");
+	assert_true(o->config.looks_late);
+	/* a socket has its port, its netns and its reader at hand */
+	ACCEPT_QUIETLY("-u", "-d", "53", "-l", "socket=3ms", "--pid", "1");
+	assert_true(o->config.looks_late);
+	ACCEPT_QUIETLY("-u", "-s", "53", "-l", "socket=3ms");
+	assert_false(o->config.looks_late);
+	ACCEPT_QUIETLY("-u", "-p", "53", "-l", "socket=3ms");
+	assert_false(o->config.looks_late);
+	ACCEPT_QUIETLY("-u", "-H", "10.0.0.1", "-l", "socket=3ms");
+	assert_false(o->config.looks_late);
+	ACCEPT_QUIETLY("-u", "-4", "-l", "socket=3ms");
+	assert_false(o->config.looks_late);
+	ACCEPT_QUIETLY("-u", "-l", "3ms");
+	assert_false(o->config.looks_late);
+}
+
 /* Out of which places a packet's time is judged. */
 static void test_waits(void **state)
 {
@@ -348,7 +369,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_hops_of_a_protocol),
-		cmocka_unit_test(test_begins_at_socket), cmocka_unit_test(test_waits), cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_begins_at_socket), cmocka_unit_test(test_waits), cmocka_unit_test(test_looks_late),
+		cmocka_unit_test(test_protocols),
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_arrivals), cmocka_unit_test(test_stage_protocols), cmocka_unit_test(test_what),
 		cmocka_unit_test(test_what_more), cmocka_unit_test(test_what_netns),

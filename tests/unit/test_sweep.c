@@ -18,8 +18,7 @@ static void pass_barrier(void)
 		meanwhile(barriers++);
 }
 
-void sweep_meanwhile(struct set *sets, size_t n, const struct config *cfg, uint64_t now,
-		     uint64_t sure_since, uint64_t *number, sweep_sink sink, void *context);
+void sweep_meanwhile(const struct sweep *s, struct set *sets, size_t n, uint64_t *number);
 
 #define sweep__table sweep_meanwhile
 #define __sync_synchronize() pass_barrier()
@@ -49,11 +48,37 @@ static void sink(void *context, const struct record *r, uint64_t n)
 	found_number[n_found++] = n;
 }
 
+/* Of the headers, what the kernel side sees; 0: the datagram waits no more. */
+static uint16_t port_seen;
+static unsigned int looks;
+
+static void look(void *context, size_t set, unsigned int way)
+{
+	struct record *r = &sets[set].way[way];
+
+	assert_ptr_equal(context, &the_context);
+	looks++;
+	if (!port_seen)
+		return;
+	r->first.dport = r->last.dport = port_seen;
+	r->seen = r->gen;
+}
+
+static struct sweep sweep_at(uint64_t after)
+{
+	n_found = looks = 0;
+	return (struct sweep){
+		.config = &cfg, .now = START + after, .sure_since = sure_since, .look = look, .sink = sink,
+		.context = &the_context,
+	};
+}
+
 /* Sweeps at START + after, and returns how many were handed over. */
 static unsigned int sweep(uint64_t after)
 {
-	n_found = 0;
-	sweep__table(sets, SETS, &cfg, START + after, sure_since, &number, sink, &the_context);
+	struct sweep s = sweep_at(after);
+
+	sweep__table(&s, sets, SETS, &number);
 	return n_found;
 }
 
@@ -97,9 +122,11 @@ static struct record at_hop(enum hop_id id)
 
 static void test_empty(void **state)
 {
+	struct sweep s = sweep_at(0);
+
 	(void)state;
 	assert_int_equal(sweep(100 * SECOND), 0);
-	sweep__table(NULL, 0, &cfg, START, 0, &number, sink, &the_context);
+	sweep__table(&s, NULL, 0, &number);
 	assert_int_equal(number, 100);
 }
 
@@ -142,6 +169,38 @@ static void test_waiting(void **state)
 	shared->hop[0].where = make__where(shared->gen, HOP_NETIF_RECEIVE_SKB, 5, false);
 	assert_int_equal(sweep(400 * SECOND), 1);
 	assert_int_equal(found_number[0], 102);
+}
+
+/* Where headers are looked at late, a datagram that waits is looked at once it is slow. */
+static void test_unseen(void **state)
+{
+	struct record *shared, unseen = make__waiting();
+
+	(void)state;
+	unseen.flags |= RECORD_UNSEEN;
+	unseen.first.dport = unseen.last.dport = 1;
+	unseen.seen = GEN ^ 1;	/* those of an earlier packet are in it still */
+	shared = put(1, 2, unseen);
+	port_seen = 0;
+	assert_int_equal(sweep(3 * MS - 1), 0);
+	assert_int_equal(looks, 0);
+	/* read meanwhile, or another one's: nothing is told, and the next sweep looks again */
+	assert_int_equal(sweep(3 * MS), 0);
+	assert_int_equal(looks, 1);
+	assert_int_equal(shared->reported, 0);
+	assert_int_equal(number, 100);
+	port_seen = 53;
+	assert_int_equal(sweep(4 * MS), 1);
+	assert_int_equal(looks, 1);
+	assert_int_equal(found[0].first.dport, 53);
+	assert_int_equal(found[0].end, END_WAITING);
+	assert_int_equal(found_number[0], 101);
+	assert_int_equal(sweep(5 * MS), 0);
+	assert_int_equal(looks, 0);
+	/* what was looked at when it was sent up needs no look */
+	shared->reported = 0;
+	assert_int_equal(sweep(6 * MS), 1);
+	assert_int_equal(looks, 0);
 }
 
 /* What it is held in, and how long, by the protocol's threshold. */
@@ -309,6 +368,8 @@ static void test_must_meet(void **state)
 /* Which ways are looked at. */
 static void test_tags(void **state)
 {
+	struct sweep s;
+
 	(void)state;
 	put(0, 0, make__waiting());
 	for (uint64_t tag = 0; tag <= WAY_RESERVED; tag++) {
@@ -327,7 +388,8 @@ static void test_tags(void **state)
 	assert_int_equal(sweep(101 * MS), 0);
 	/* only so many sets as are given */
 	sets[1].way[0].reported = sets[2].way[0].reported = 0;
-	sweep__table(sets, 2, &cfg, START + 100 * MS, 0, &number, sink, &the_context);
+	s = sweep_at(100 * MS);
+	sweep__table(&s, sets, 2, &number);
 	assert_int_equal(n_found, 1);
 }
 
@@ -393,12 +455,14 @@ static void give_away(int barrier)
 
 static unsigned int sweep_while(void (*change)(int), int at)
 {
+	struct sweep s;
+
 	reset(NULL);
 	put(0, 0, make__waiting());
 	meanwhile = change;
 	change_at = at;
-	n_found = 0;
-	sweep_meanwhile(sets, 1, &cfg, START + 100 * MS, 0, &number, sink, &the_context);
+	s = sweep_at(100 * MS);
+	sweep_meanwhile(&s, sets, 1, &number);
 	return n_found;
 }
 
@@ -426,6 +490,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_empty, reset), cmocka_unit_test_setup(test_waiting, reset),
+		cmocka_unit_test_setup(test_unseen, reset),
 		cmocka_unit_test_setup(test_held, reset), cmocka_unit_test_setup(test_unknown, reset),
 		cmocka_unit_test_setup(test_moved_since, reset),
 		cmocka_unit_test_setup(test_stage_of_held, reset), cmocka_unit_test_setup(test_must_meet, reset),

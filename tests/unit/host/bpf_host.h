@@ -86,7 +86,9 @@ enum {
 #define READ_BITFIELD(p, field) ((p)->field)
 #define BOUND(x, mask) ((x) &= (mask))
 /* a hook's program is called hook_<target>(ctx, its arguments) */
-#define TP(target, args...) static __attribute__((unused)) int hook_##target(const u64 *ctx, args)
+#define TP_AS(name, target, args...) static __attribute__((unused)) int hook_##name(const u64 *ctx, args)
+#define FN_AS(name, target, args...) TP_AS(name, target, args)
+#define TP(target, args...) TP_AS(target, target, args)
 #define FN(target, args...) TP(target, args)
 #define BPF_PROG(name, args...) name(const u64 *ctx, args)
 

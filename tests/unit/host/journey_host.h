@@ -10,6 +10,7 @@
 #include "packet_host.h"
 #include "../../../bpf/hooks.bpf.h"
 #include "../../../bpf/verdict.bpf.c"
+#include "../../../bpf/look.bpf.c"
 
 enum {
 	HOST_NS = 4026531840u,
