@@ -8,7 +8,7 @@ from .proc import MS, Traffic, expect, expect_that, wait_for
 from .tool import brief, end_time
 
 TRIPS = 20
-FAST = 20_000 if KERNEL == (6, 1) else 5_000
+FAST = 10_000 if KERNEL == (6, 1) else 3_000
 
 TRACEPOINTS = "netif_receive_skb netif_rx net_dev_queue net_dev_start_xmit kfree_skb".split()
 FUNCTIONS = """ip_rcv_core ip6_rcv_core tcp_v4_rcv tcp_v6_rcv tcp_rcv_state_process

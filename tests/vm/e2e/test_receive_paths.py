@@ -255,6 +255,37 @@ def macvlan(slow):
         quietly(lambda: there_and_back(slow, below("host0", None)))
 
 
+@contextlib.contextmanager
+def two_macvlans():
+    """Two on host0, in the netns aside and client."""
+    ends = [("aside", "up1", "02:00:00:00:88:01", "10.0.88.1"), ("client", "up2", "02:00:00:00:88:02", "10.0.88.2")]
+    try:
+        for (netns, dev, mac, address), (_, _, other_mac, other) in zip(ends, reversed(ends)):
+            run("ip", "link", "add", dev, "address", mac, "link", "host0", "type", "macvlan", "mode", "bridge")
+            run("ip", "link", "set", dev, "netns", netns)
+            run("ip", "-n", netns, "addr", "add", f"{address}/24", "dev", dev)
+            run("ip", "-n", netns, "link", "set", dev, "up")
+            run("ip", "-n", netns, "neigh", "replace", other, "dev", dev, "lladdr", other_mac, "nud", "permanent")
+        yield
+    finally:
+        for netns, dev, _, _ in ends:
+            run("ip", "-n", netns, "link", "del", dev)
+
+
+def between_macvlans(slow):
+    packet = sent(slow, "aside", "10.0.88.2", 5911, "client")
+    check_whole(packet)
+    # the device beneath both receives it, and hands it to the other one
+    check_held(packet, down("up1", "aside") + backlog("host0", None) + udp_end("up2", "client"),
+               "qdisc", "up1", "aside")
+
+
+@test
+def macvlan_to_macvlan(slow):
+    with two_macvlans(), netem("aside", "up1", "delay", f"{HELD}ms"):
+        quietly(lambda: between_macvlans(slow))
+
+
 @test
 def ipvlan_l2(slow):
     with on_host0("ipvlan", "mode", "l2", mac=MAC["host0"]), both_held():
