@@ -48,8 +48,10 @@ FN(ip6_finish_output2, struct net *net, struct sock *sk, struct sk_buff *skb)
 { return hop_output(skb, HOP_IP6_FINISH_OUTPUT2, PROTOCOL(ETH_P_IPV6)); }
 
 /* In place of those of the same targets where headers are looked at late. */
+#ifdef DIRECT
 FN_AS(late___udp_enqueue_schedule_skb, __udp_enqueue_schedule_skb, struct sock *sk, struct sk_buff *skb)
 { return late_enqueue(sk, skb); }
+#endif
 FN_AS(late_skb_consume_udp, skb_consume_udp, struct sock *sk, struct sk_buff *skb) { return late_read(sk, skb); }
 TP_AS(late_kfree_skb, kfree_skb, struct sk_buff *skb) { return late_drop(skb); }
 

@@ -138,8 +138,8 @@ static __always_inline bool is_same(const struct record *r, const struct packet 
 	differs |= (r->payload ^ p->payload) & -payload;
 	/* without a number of its own a datagram must keep one end: NAT of one kind changes only the other */
 	differs |= udp & ~(id | payload) & source & destination;
-	/* many datagrams begin alike (VXLAN's, WireGuard's, NTP's), and of these the tuple is the rest of the identity */
-	differs |= doubtful & ((udp & ~id) | source | destination);
+	/* many datagrams begin alike (VXLAN's, WireGuard's, NTP's): their number and the tuple are the rest of the identity */
+	differs |= doubtful & udp & (~id | source | destination);
 	return !differs;
 }
 

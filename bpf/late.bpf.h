@@ -4,9 +4,10 @@
  * is of: its headers are looked at when it has waited too long, and of the others never.
  * To read them costs more than all else that is done here.
  *
- * Every datagram that is in a socket's queue has passed the hop where it went in, which
- * no other one interrupts: the record is the one that waits. Whether it still waits is
- * another matter, for the program at the read may be skipped.
+ * Every datagram that is in a socket's queue has passed __udp_enqueue_schedule_skb()
+ * (5.10 to 7.3), with softirqs off, and there by a trampoline, which is skipped only
+ * within itself: the record at hand is that of the datagram that is read. Whether one
+ * still waits is another matter, for the program at the read may be skipped.
  */
 #ifndef SLOWPKT_LATE_BPF_H
 #define SLOWPKT_LATE_BPF_H
@@ -14,47 +15,76 @@
 #include "hops.bpf.h"
 #include "look.bpf.h"
 
-static __always_inline void claim_late(struct entry *e, u64 now)
+/* Held for as long as is slow. */
+static __always_inline bool has_waited(const struct record *r, u64 now)
 {
-	if (e->home->skb)
-		look_at_full_set(e->index, now);
-	claim(e, now);
+	return now >= r->last_at && now - r->last_at >= cfg.stage[PLACE_ENQUEUE][PLACE_READ];
 }
 
-/* The wait begins, and with it the journey: as begin() and hop_unsure() would write it. */
-static __always_inline int late_enqueue(struct sock *sk, struct sk_buff *skb)
+/* The wait begins, and with it the journey: as begin(), stamp_anew() and publish() would write it. */
+static __always_inline void begin_wait(struct record *r, struct sock *sk, struct sk_buff *skb, u64 now, u32 cpu)
 {
-	u32 cpu = count_hit(HOP_UDP_ENQUEUE);
-	struct record *r;
-	struct entry e;
-	struct net *net;
-	u64 now, task;
+	u32 gen = record_generation(now);
+	u32 where = HOP_UDP_ENQUEUE | cpu << WHERE_CPU_SHIFT | gen << WHERE_GEN_SHIFT;
+	u64 task = bpf_get_current_pid_tgid();
+	struct net *net = READ(sk, __sk_common.skc_net.net);
+	u32 netns = READ(net, ns.inum);
 
-	if (!has_wanted_port(sk) || !entry_of(&e, skb, cpu))
-		return 0;
-	now = bpf_ktime_get_ns();
-	if (!at_home(&e))
-		claim_late(&e, now);
-	r = e.record;
-	task = bpf_get_current_pid_tgid();
-	r->gen = record_generation(now);
+	r->skb = WAY_RESERVED;
+	r->gen = gen;
 	r->state = (RECORD_PARTIAL | RECORD_UNSEEN) << 8 | 1;
 	r->head = (u64)READ(skb, head);
 	r->skb_len = READ(skb, len);
 	r->last_at = now;
-	net = READ(sk, __sk_common.skc_net.net);
-	r->last_spot = READ(net, ns.inum);
+	r->last_spot = netns;
 	r->last_tid = task;
-	r->last_where = HOP_UDP_ENQUEUE | cpu << WHERE_CPU_SHIFT | r->gen << WHERE_GEN_SHIFT;
+	r->last_where = where;
 	r->last_link = last_link(PLACE_ENQUEUE, cpu);
 	r->hop[0].at = now;
-	r->hop[0].spot = r->last_spot;
+	r->hop[0].spot = netns;
 	r->hop[0].tid = task;
-	r->hop[0].where = r->last_where;
+	r->hop[0].where = where;
 	note_task(task);
-	meet(r, r->last_spot, cfg.n_ifaces ? READ(skb, dev) : NULL);
+	if (cfg.must_meet)
+		meet(r, netns, READ(skb, dev));
 	counts_of(cpu)->matched++;
-	r->skb = e.skb;
+	if (r->gen == gen)
+		r->skb = (u64)skb;
+	else
+		counts_of(cpu)->torn++;
+}
+
+/* The same where home is not free. */
+static __noinline int begin_wait_away(struct sock *sk, struct sk_buff *skb, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct entry e;
+
+	if (!entry_of(&e, skb, cpu))
+		return 0;
+	/* in the way of an earlier datagram in this skb, if that was taken out unseen */
+	if (!tracked(&e)) {
+		look_at_victim(e.index, now);
+		claim(&e, now);
+	}
+	begin_wait(e.record, sk, skb, now, cpu);
+	return 0;
+}
+
+static __always_inline int late_enqueue(struct sock *sk, struct sk_buff *skb)
+{
+	u32 cpu = count_hit(HOP_UDP_ENQUEUE);
+	struct entry e;
+	u64 now;
+
+	/* UDP-Lite's come here too, up to 6.12 */
+	if (READ(sk, sk_protocol) != IPPROTO_UDP || !has_wanted_port(sk) || !entry_of(&e, skb, cpu))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (e.home->skb)
+		begin_wait_away(sk, skb, now);
+	else
+		begin_wait(e.home, sk, skb, now, cpu);
 	return 0;
 }
 

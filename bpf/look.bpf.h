@@ -5,20 +5,15 @@
 
 #include "shared.bpf.h"
 
-/* Held for as long as is slow. */
-static __always_inline bool has_waited(const struct record *r, u64 now)
-{
-	return now >= r->last_at && now - r->last_at >= cfg.stage[PLACE_ENQUEUE][PLACE_READ];
-}
-
 /*
  * In look.bpf.c; global functions, as those of verdict.bpf.h are. Writes into the record
  * in this way what the headers say. queued: the datagram must be in a queue still. Returns
- * whether that is done: not if the skb is another packet's by now, or is not let through.
+ * whether that is done: not if the skb is another packet's by now (not_there()), or is
+ * not let through.
  */
 int look_late(u32 index, u32 way, u32 queued);
 
-/* The same for those in a full set that are slow by now: one of them is to make room. */
-int look_at_full_set(u32 index, u64 now);
+/* The same for the one that makes room in a full set now, if it is slow. */
+int look_at_victim(u32 index, u64 now);
 
 #endif

@@ -413,22 +413,6 @@ static __always_inline enum parsed parse(struct packet *p, struct sk_buff *skb, 
 	return NOT_OURS;
 }
 
-/* A TCP header that the IP layer has not seen yet: at skb->data, addresses set by the caller. */
-static __noinline __attribute__((unused)) u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
-{
-	struct wire_tcp tcp;
-	u32 len;
-
-	if (!p || bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)))
-		return UNPARSED;
-	if (!wanted_ports(bpf_ntohs(tcp.source), bpf_ntohs(tcp.dest)))
-		return UNWANTED;
-	len = READ(skb, len);
-	p->ip_id = 0;
-	p->fragment = false;
-	return parse_tcp(p, &tcp, len, len - READ(skb, data_len));
-}
-
 /* Whether an skb is a whole datagram over IPv4 in its usual form, all of it linear; *ip: its headers, up to UDP's. */
 static __always_inline bool read_datagram4(struct sk_buff *skb, struct wire_ip4 *ip)
 {

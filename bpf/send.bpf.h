@@ -121,6 +121,22 @@ static __always_inline bool tcp_to_send(struct entry *e, struct sock *sk, struct
 	return false;
 }
 
+/* A TCP header that the IP layer has not seen yet: at skb->data, addresses set by the caller. */
+static __noinline u32 parse_unsent_tcp(struct packet *p, struct sk_buff *skb)
+{
+	struct wire_tcp tcp;
+	u32 len;
+
+	if (!p || bpf_probe_read_kernel(&tcp, sizeof(tcp), READ(skb, data)))
+		return UNPARSED;
+	if (!wanted_ports(bpf_ntohs(tcp.source), bpf_ntohs(tcp.dest)))
+		return UNWANTED;
+	len = READ(skb, len);
+	p->ip_id = 0;
+	p->fragment = false;
+	return parse_tcp(p, &tcp, len, len - READ(skb, data_len));
+}
+
 /* The addresses in p are the caller's: there is no IP header yet. */
 static __always_inline int hop_send_tcp(struct entry *e, struct sock *sk, struct sk_buff *skb,
 					struct packet *p, const enum hop_id id)

@@ -56,27 +56,12 @@ __noinline int lose_way(u32 index, u32 way, u32 gen)
 	return 0;
 }
 
-/* Makes room: the oldest journey that is not slow goes; if all are, any one. Returns its way. */
+/* Makes room. Returns the way that is free now. */
 static __always_inline u32 evict(struct set *set, u32 index, u64 now)
 {
-	u32 way = now & (SET_WAYS - 1);
-	u64 oldest = NEVER;
-	struct record *r;
+	u32 way = victim(set, now);
+	struct record *r = &set->way[way];
 
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < SET_WAYS; i++) {
-		r = &set->way[i];
-		if (r->skb == WAY_RESERVED) {
-			if (way == i)
-				way = (i + 1) & (SET_WAYS - 1);
-			continue;
-		}
-		if (r->hop[0].at < oldest && !is_slow_by(r, now)) {
-			oldest = r->hop[0].at;
-			way = i;
-		}
-	}
-	r = &set->way[way & (SET_WAYS - 1)];
 	my_counts()->evicted++;
 	if (is_slow_by(r, now))
 		send_up(index, way, END_EVICTED, is_held(r) ? now : r->last_at);

@@ -38,6 +38,29 @@ static __always_inline bool is_slow_by(const struct record *r, u64 now)
 	return is_slow(r, now);
 }
 
+/* Who makes room in a full set: the oldest journey that is not slow; if all are, any one. Returns its way. */
+static __always_inline u32 victim(struct set *set, u64 now)
+{
+	u32 way = now & (SET_WAYS - 1);
+	u64 oldest = NEVER;
+	struct record *r;
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < SET_WAYS; i++) {
+		r = &set->way[i];
+		if (r->skb == WAY_RESERVED) {
+			if (way == i)
+				way = (i + 1) & (SET_WAYS - 1);
+			continue;
+		}
+		if (r->hop[0].at < oldest && !is_slow_by(r, now)) {
+			oldest = r->hop[0].at;
+			way = i;
+		}
+	}
+	return way & (SET_WAYS - 1);
+}
+
 /*
  * In verdict.bpf.c. Global functions, which the verifier walks through once and not
  * once more for every way that leads to them; so they take numbers only, which is

@@ -82,7 +82,7 @@ struct config {
 	__u64 total_tcp, total_udp;
 	__u8 judge_stages;	/* some entry of stage[] is not NEVER */
 	__u64 stage[PLACES][PLACES]; /* from, to */
-	__u32 waits;		/* places (mask) where a packet may be for long, so far as is judged */
+	__u32 waits;		/* places (mask) out of which a stage is judged: behind others a record is soon doubted */
 	__u8 begins_at_socket;	/* only the wait in a socket's queue is judged, and only its hops are attached */
 	__u8 looks_late;	/* … and nothing of its headers is asked for: see bpf/late.bpf.h */
 	__u8 notes_arrivals;	/* the hops of ARRIVAL_PLACES are attached */

@@ -120,7 +120,7 @@ struct record {
 	__u32 last_where;	/* the last hop's `where` */
 	__u32 last_tid;
 	__u32 drop_reason;	/* enum skb_drop_reason of the running kernel; with END_DROPPED */
-	__u32 seen;		/* with RECORD_UNSEEN: the generation whose headers these are */
+	__u32 seen;		/* with RECORD_UNSEEN: the generation whose headers these are; or not_there() */
 	struct tuple first;
 	struct tuple last;
 	__u32 seq;		/* TCP; host order as all below */
@@ -182,6 +182,12 @@ static inline __attribute__((always_inline)) int record_intact(const struct reco
 static inline __attribute__((always_inline)) int record_is_seen(const struct record *r)
 {
 	return !(r->flags & RECORD_UNSEEN) || r->seen == r->gen;
+}
+
+/* A record's `seen` where the last look has found that its packet waits no more; no generation is like it. */
+static inline __attribute__((always_inline)) __u32 not_there(__u32 gen)
+{
+	return ~gen;
 }
 
 /* Whether the sweep has printed all that is known of the journey: it has not moved since. */

@@ -34,7 +34,7 @@ struct hook {
 
 struct ladder {
 	uint32_t wanted;
-	bool late;		/* the programs of bpf/late.bpf.h */
+	bool late;		/* headers may be looked at late: see bpf/late.bpf.h */
 	enum attach_mode mode;
 	const struct btf *btf;
 	bool reads_by_kprobe;	/* for an fentry program would be skipped */
@@ -42,6 +42,9 @@ struct ladder {
 	struct symbol target[HOP_IDS], article[HOP_IDS];
 	struct hook hook[HOP_IDS];
 };
+
+/* The program by which user space has headers looked at late. */
+#define LOOK "look_at_waiting"
 
 /* A trampoline passes at most six arguments on before 6.6 (473e3150e30a); of more the kernel is asked. */
 enum { ALWAYS_PASSED = 6 };
@@ -174,8 +177,6 @@ static void take_rung(struct ladder *l, int id, enum rung rung)
 	hook->rung = rung;
 	if (rung == RUNG_NONE)
 		return;
-	snprintf(hook->program, sizeof(hook->program), "%s_%s%s", rung == RUNG_BTF ? "btf" : "probe",
-		 l->late ? "late_" : "", info->target);
 	if (rung == RUNG_COPY || rung == RUNG_ARTICLE)
 		snprintf(hook->how, sizeof(hook->how), "kprobe on %s", symbol_of(l, id, rung));
 	else
@@ -285,8 +286,14 @@ void ladder__free(struct ladder *l)
 	free(l);
 }
 
+bool ladder__looks_late(const struct ladder *l)
+{
+	return l->late && l->hook[HOP_UDP_ENQUEUE].rung == RUNG_BTF;
+}
+
 void ladder__choose_programs(struct ladder *l, struct bpf_object *obj)
 {
+	const char *late = ladder__looks_late(l) ? "late_" : "";
 	struct bpf_program *prog;
 
 	bpf_object__for_each_program(prog, obj)
@@ -296,9 +303,13 @@ void ladder__choose_programs(struct ladder *l, struct bpf_object *obj)
 
 		if (hook->rung == RUNG_NONE)
 			continue;
+		snprintf(hook->program, sizeof(hook->program), "%s_%s%s", hook->rung == RUNG_BTF ? "btf" : "probe",
+			 late, hop_infos[id].target);
 		hook->prog = bpf_object__find_program_by_name(obj, hook->program);
 		bpf_program__set_autoload(hook->prog, true);
 	}
+	if (ladder__looks_late(l))
+		bpf_program__set_autoload(bpf_object__find_program_by_name(obj, LOOK), true);
 }
 
 int ladder__attach(struct ladder *l)
@@ -337,6 +348,12 @@ void ladder__detach(struct ladder *l)
 
 bool ladder__refuse(struct ladder *l, const char *program, int err)
 {
+	if (l->late && !strcmp(program, LOOK)) {
+		l->late = false;
+		fprintf(stderr, "slowpkt: warning: this kernel refused %s (%s); headers are read of all packets, "
+			"which costs more\n", program, trial__strerror(err));
+		return true;
+	}
 	for (int id = 0; id < HOP_IDS; id++) {
 		struct hook *hook = &l->hook[id];
 

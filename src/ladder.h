@@ -14,15 +14,21 @@ struct bpf_object;
 struct ladder;
 
 /*
- * Chooses a rung for each wanted hop (mask of enum hop_id). late: of the programs that
- * look at headers late. btf: the running kernel's own, borrowed; NULL: it has none, so
+ * Chooses a rung for each wanted hop (mask of enum hop_id). late: nothing is
+ * asked for that forbids to look at headers late. btf: the running kernel's own, borrowed; NULL: it has none, so
  * there is no tp_btf and no fentry. Returns NULL and errno. Ended by ladder__free().
  */
 struct ladder *ladder__new(uint32_t wanted, bool late, enum attach_mode mode, const struct btf *btf);
 void ladder__free(struct ladder *l);
 
-/* Of the object's programs the chosen ones are to be loaded, and with late look_at_waiting; no others. */
+/* Of the object's programs those that are needed are to be loaded, and no others. */
 void ladder__choose_programs(struct ladder *l, struct bpf_object *obj);
+
+/*
+ * Whether headers are looked at late. Then no datagram may miss the hop where it is
+ * queued, and a kprobe is skipped in an interrupt that comes upon another one.
+ */
+bool ladder__looks_late(const struct ladder *l);
 
 /*
  * Attaches what is loaded. A hop for which that fails goes down; where the rung

@@ -76,7 +76,8 @@ static void sweep_way(const struct sweep *s, struct set *sets, size_t set, unsig
 
 	if (!take(&r, shared, s))
 		return;
-	if (!record_is_seen(&r)) {
+	/* also where that was done before: whether it waits still shows in this way only */
+	if (r.flags & RECORD_UNSEEN) {
 		s->look(s->context, set, way);
 		if (!take(&r, shared, s) || !record_is_seen(&r))
 			return;

@@ -18,7 +18,7 @@ struct sweep {
 	 * kernel skipped the program that would have told; it is not told as waiting.
 	 */
 	uint64_t sure_since;
-	/* Has a packet's headers looked at that have not been (record_is_seen()), if it waits still. */
+	/* Has a packet's headers looked at (RECORD_UNSEEN): record_is_seen() then, if it waits still. */
 	void (*look)(void *context, size_t set, unsigned int way);
 	/* Takes a copy of a record whose end is set to END_WAITING or END_UNKNOWN, and its pkt number. */
 	void (*sink)(void *context, const struct record *record, uint64_t number);

@@ -35,6 +35,7 @@ struct tracer {
 	size_t n_sets;
 	uint64_t number;	/* the last pkt=N */
 	uint64_t swept;		/* journeys that the sweep found slow */
+	bool blind;		/* at what waits in a socket: it has been said */
 	uint64_t missed, sure_since; /* see struct sweep */
 	int account;		/* of the programs' cost, a descriptor; -errno: none is kept */
 	uint64_t since;		/* when the first program was attached */
@@ -78,7 +79,7 @@ static int load(struct tracer *t)
 	if (!t->skel)
 		return -errno;
 	ladder__choose_programs(t->ladder, t->skel->obj);
-	bpf_program__set_autoload(t->skel->progs.look_at_waiting, t->config.looks_late);
+	t->config.looks_late = ladder__looks_late(t->ladder);
 	if ((ladder__chosen(t->ladder) & WAYS_IN) != WAYS_IN)
 		t->config.notes_arrivals = 0;
 	if (t->config.notes_arrivals)
@@ -283,11 +284,15 @@ void tracer__drain(struct tracer *t)
 /* Has the kernel side look at the headers of a datagram that waits; what it finds is in its record then. */
 static void look_at_waiting(void *context, size_t set, unsigned int way)
 {
-	const struct tracer *t = context;
+	struct tracer *t = context;
 	uint64_t args[] = { set, way };
 	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = args, .ctx_size_in = sizeof(args));
 
-	bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.look_at_waiting), &run);
+	if (!bpf_prog_test_run_opts(bpf_program__fd(t->skel->progs.look_at_waiting), &run) || t->blind)
+		return;
+	t->blind = true;
+	fprintf(stderr, "slowpkt: warning: what still waits in a socket cannot be told: "
+		"the kernel does not run the program that looks at it: %s\n", strerror(errno));
 }
 
 static void on_swept(void *context, const struct record *r, uint64_t number)

@@ -13,6 +13,7 @@ static int late_reset(void **state)
 	cfg.judge_stages = 1;
 	cfg.stage[PLACE_ENQUEUE][PLACE_READ] = LIMIT;
 	pod_sock.__sk_common.skc_num = 0;
+	pod_sock.sk_protocol = IPPROTO_UDP;
 	return 0;
 }
 
@@ -106,6 +107,7 @@ static void test_read(void **state)
 		assert_int_equal(r->seq | r->ack | r->win | r->tcp_flags, 0);
 		assert_int_equal(r->flags, RECORD_PARTIAL | RECORD_PAYLOAD | RECORD_SLOW | RECORD_UNSEEN);
 		assert_int_equal(r->reader_pid, 4242);
+		assert_int_equal(r->segs, 1);
 		assert_int_equal(all_counts().matched, i % 2 ? 4 : 2);
 		assert_int_equal(all_counts().slow, 1);
 		assert_int_equal(all_counts().unparsed, 0);
@@ -129,50 +131,111 @@ static void test_waiting(void **state)
 	/* the next one in that skb is not */
 	enqueue(f);
 	assert_false(record_is_seen(r));
-	/* taken out: it is read just now, or it is another packet's skb */
+	/* no such set */
+	assert_false(look_late(HOST_SETS, 0, true));
+}
+
+/* Taken out, or another packet's by now: it is told neither as waiting nor, later, as evicted. */
+static void test_not_there(void **state)
+{
+	for (int change = 0; change < 4; change++) {
+		struct fake *f = fill(0, &udp4);
+		struct record *r;
+
+		late_reset(state);
+		enqueue(f);
+		r = record_of(f);
+		assert_true(look_at(f));
+		switch (change) {
+		case 0: f->skb.next = NULL; break;
+		case 1: f->skb.prev = NULL; break;
+		case 2: f->skb.len++; break;
+		case 3: f->skb.head++; break;
+		}
+		assert_false(look_at(f));
+		assert_false(record_is_seen(r));
+		/* it may be on its way to the reader's program, but not for two sweeps */
+		assert_ptr_equal(record_of(f), r);
+		assert_false(look_at(f));
+		assert_null(record_of(f));
+	}
+}
+
+/* Another protocol's packet, as long and in the same memory; counted once. */
+static void test_other_protocol(void **state)
+{
+	struct fake *f = fill(0, &udp4);
+	u32 len;
+
+	(void)state;
+	enqueue(f);
+	len = f->skb.len;
+	fake_fill(f, &tcp4);
+	f->skb.len = len;
+	f->skb.next = f->skb.prev = &f->skb;
+	assert_false(look_at(f));
+	assert_false(look_at(f));
+	assert_int_equal(all_counts().unparsed, 0);
+	rest(LIMIT);
+	unlink_skb(f);
+	hook_late_skb_consume_udp(NULL, &pod_sock, &f->skb);
+	assert_int_equal(all_counts().unparsed, 1);
+	assert_int_equal(host.n_events, 0);
+	assert_table_free();
+}
+
+/* In the queue of a socket again where it was not there for one sweep, such as between two queues. */
+static void test_there_again(void **state)
+{
+	struct fake *f = fill(0, &udp4);
+
+	(void)state;
+	enqueue(f);
 	unlink_skb(f);
 	assert_false(look_at(f));
 	f->skb.next = f->skb.prev = &f->skb;
-	f->skb.len++;
-	assert_false(look_at(f));
-	f->skb.len--;
-	f->skb.head++;
-	assert_false(look_at(f));
-	f->skb.head--;
 	assert_true(look_at(f));
-	/* no such set */
-	assert_false(look_late(HOST_SETS, 0, true));
+	unlink_skb(f);
+	assert_false(look_at(f));
+	assert_non_null(record_of(f));
+}
+
+static struct entry entry_for(struct fake *f)
+{
+	struct entry e = {};
+
+	assert_true(entry_of(&e, &f->skb, 0));
+	return e;
 }
 
 /* Two records of one skb, in two ways of its set: only the later one is the packet's. */
 static void test_outdated(void **state)
 {
+	struct fake *f = fill(0, &udp4);
+	struct entry e = entry_for(f);
 	struct record *old;
 
 	(void)state;
-	find_mates();
-	/* all four ways are held, so that one lies elsewhere; and when home is free again it comes anew */
-	for (int i = 0; i < SET_WAYS; i++) {
-		fake_fill(mates[i], &udp4);
-		enqueue(mates[i]);
-		rest(STEP);
-	}
-	for (int i = 0; i < SET_WAYS; i++) {
-		struct entry e = {};
-
-		assert_true(entry_of(&e, &mates[i]->skb, 0));
-		old = record_of(mates[i]);
-		if (old == e.home)
-			continue;
-		e.home->skb = 0;
-		enqueue(mates[i]);
-		assert_ptr_equal(record_of(mates[i]), e.home);
-		assert_int_equal(old->skb, &mates[i]->skb);
-		assert_false(look_late(e.index, way_of(old), true));
-		assert_true(look_late(e.index, way_of(e.home), true));
-		return;
-	}
-	fail();
+	e.home->skb = 0xabc0;	/* somebody else's */
+	enqueue(f);
+	old = record_of(f);
+	assert_ptr_not_equal(old, e.home);
+	/* queued again, it takes the same way */
+	rest(MS);
+	enqueue(f);
+	assert_ptr_equal(record_of(f), old);
+	assert_int_equal(old->hop[0].at, host.now);
+	/* … or goes home, if that is free by now */
+	e.home->skb = 0;
+	enqueue(f);
+	assert_ptr_equal(record_of(f), e.home);
+	assert_int_equal(old->skb, &f->skb);
+	assert_true(look_late(e.index, way_of(e.home), true));
+	assert_false(look_late(e.index, way_of(old), true));
+	rest(LIMIT);
+	read_it(f);
+	only_event(0, END_READ);
+	assert_int_equal(host.event[0].hop[1].at - host.event[0].hop[0].at, LIMIT + STEP);
 }
 
 /* What is not a datagram of the usual kind, or not that of a wanted port, is not told. */
@@ -196,6 +259,12 @@ static void test_not_told(void **state)
 	assert_int_equal(host.n_events, 0);
 	assert_int_equal(all_counts().unparsed, 1);
 	assert_table_free();
+
+	/* UDP-Lite's are nobody's */
+	pod_sock.sk_protocol = 136;
+	enqueue(fill(0, &udp4));
+	assert_table_free();
+	assert_int_equal(all_counts().matched, 2);
 
 	/* the socket of a wanted port has got it from another one */
 	late_reset(state);
@@ -248,6 +317,18 @@ static void test_drop(void **state)
 	assert_int_equal(host.n_events, 0);
 }
 
+static void fill_set(void)
+{
+	find_mates();
+	for (int i = 0; i < SET_WAYS; i++) {
+		struct wire w = udp4;
+
+		w.sport = 1000 + i;
+		fake_fill(mates[i], &w);
+		enqueue(mates[i]);
+	}
+}
+
 /* A full set: one must go. It is told if all are slow, with what its headers say; a fast one is not. */
 static void test_evicted(void **state)
 {
@@ -255,14 +336,7 @@ static void test_evicted(void **state)
 		const struct record *r;
 
 		late_reset(state);
-		find_mates();
-		for (int i = 0; i < SET_WAYS; i++) {
-			struct wire w = udp4;
-
-			w.sport = 1000 + i;
-			fake_fill(mates[i], &w);
-			enqueue(mates[i]);
-		}
+		fill_set();
 		rest(slow ? LIMIT : LIMIT / 2);
 		fake_fill(mates[4], &udp4);
 		enqueue(mates[4]);
@@ -271,12 +345,41 @@ static void test_evicted(void **state)
 		if (!slow) {
 			assert_null(record_of(mates[0]));
 			assert_int_equal(host.n_events, 0);
+			assert_int_equal(host.reads, 0);
 			continue;
 		}
 		r = only_event(0, END_EVICTED);
 		assert_in_range(r->first.sport, 1000, 1003);
 		assert_null(record_of(mates[r->first.sport - 1000]));
 	}
+}
+
+/* Nothing is looked at while a way is free, and nothing is told of what is not there any more. */
+static void test_not_evicted(void **state)
+{
+	(void)state;
+	fill_set();
+	rest(LIMIT);
+	for (int i = 0; i < SET_WAYS; i++)
+		assert_true(look_at(mates[i]));
+	for (int i = 0; i < SET_WAYS; i++)
+		unlink_skb(mates[i]);
+	fake_fill(mates[4], &udp4);
+	enqueue(mates[4]);
+	assert_int_equal(all_counts().evicted, 1);
+	assert_int_equal(host.n_events, 0);
+
+	late_reset(state);
+	fill_set();
+	drop(mates[3]);
+	rest(LIMIT);
+	for (int i = 4; i < 8; i++) {
+		fake_fill(mates[i], &udp4);
+		enqueue(mates[i]);
+		drop(mates[i]);
+	}
+	assert_int_equal(host.reads, 0);
+	assert_int_equal(all_counts().evicted, 0);
 }
 
 /* A journey that must pass a netns, a device or a process. */
@@ -314,7 +417,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_late(test_read), cmocka_late(test_waiting), cmocka_late(test_outdated),
 		cmocka_late(test_not_told), cmocka_late(test_peek), cmocka_late(test_drop),
-		cmocka_late(test_evicted), cmocka_late(test_must_meet),
+		cmocka_late(test_not_there), cmocka_late(test_other_protocol), cmocka_late(test_there_again),
+		cmocka_late(test_evicted),
+		cmocka_late(test_not_evicted), cmocka_late(test_must_meet),
 	};
 
 	return cmocka_run_group_tests_name("late", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* From an skb to a packet: where the headers lie, IPv4, TCP and UDP. */
-#include "host/packet_host.h"
+#include "host/journey_host.h"
 
 static struct fake f;
 

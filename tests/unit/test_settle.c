@@ -103,6 +103,11 @@ static void test_waits(void **state)
 	ACCEPT_QUIETLY("-l", "qdisc=20ms");
 	assert_true(o->config.waits >> PLACE_QUEUE & 1);
 	assert_false(o->config.waits >> PLACE_XMIT & 1);
+	/* these begin anywhere */
+	ACCEPT_QUIETLY("-l", "drop=0");
+	assert_int_equal(o->config.waits, ~0u);
+	ACCEPT_QUIETLY("-l", "other=1ms");
+	assert_int_equal(o->config.waits, ~0u);
 }
 
 /* Only then may the datagram's queue be the first that is seen of it. */
