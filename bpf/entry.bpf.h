@@ -66,14 +66,35 @@ static __always_inline bool at_home(struct entry *e)
 	return true;
 }
 
+/* The packet begins a journey in this way, away from home: the first one to be asked from now on. */
+static __always_inline void move_away(struct entry *e, u32 way)
+{
+	e->home->guest = ptr_low((void *)e->skb) | way;
+	set_way(e, way);
+}
+
 /*
- * … or in another one. Counted from home, so that the verifier does not know which
- * one it is: it would walk through all that follows once for each way.
+ * … or in another one. Which one that is the verifier must not know: it would walk
+ * through all that follows once for each way.
  */
 static __always_inline bool elsewhere(struct entry *e)
 {
+	u32 way = e->home->guest ^ ptr_low((void *)e->skb);
 	u32 home = ptr_low(e->home) & (SET_WAYS - 1) * sizeof(struct record);
 
+	/* a hint: whether the way is the packet's is asked, for who was a guest once may be gone */
+	if (way < SET_WAYS) {
+		u64 offset = (u64)way * sizeof(struct record);
+		struct record *r;
+
+		BOUND(offset, (SET_WAYS - 1) * sizeof(struct record));
+		r = at_offset(e->set, offset);
+		if (r->skb == e->skb) {
+			set_record(e, r);
+			return true;
+		}
+	}
+	/* counted from home, in an offset that is a variable */
 	for (u32 i = 1; i < SET_WAYS; i++) {
 		struct record *r = at_offset(e->set, home ^ i * sizeof(struct record));
 

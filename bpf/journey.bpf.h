@@ -36,7 +36,7 @@ static __always_inline void claim(struct entry *e, u64 now)
 	if (!e->home->skb)
 		set_record(e, e->home);
 	else
-		set_way(e, away_from_home(e->index, way_of(e->home), now) & (SET_WAYS - 1));
+		move_away(e, away_from_home(e->index, way_of(e->home), now) & (SET_WAYS - 1));
 	e->record->skb = WAY_RESERVED;
 }
 

@@ -91,13 +91,16 @@ enum record_met {
 };
 
 /*
- * One way of a set of the table, 1 KB. skb and refused are the way's, and stay
- * where they are when the rest is copied.
+ * One way of a set of the table, 1 KB. skb, refused and guest are the way's, and
+ * stay where they are when the rest is copied.
  */
 struct record {
 	__u64 skb;		/* the packet's address; 0: free */
 	/* a packet at home here that no filter let through, so that the next hop need not parse it again */
 	__u64 refused;
+	/* a packet at home here whose journey found no room: half its address, and in the low bits its way */
+	__u32 guest;
+	__u32 unused3;
 	__u32 gen;		/* of this journey; never 0 in a live record */
 	union {
 		struct {
@@ -152,7 +155,7 @@ struct record {
 	__u64 head;		/* with RECORD_UNSEEN: of the skb, by which it is known, */
 	__u32 skb_len;		/* and its length */
 	__u32 unused2;
-	__u64 unused_tail[2];
+	__u64 unused_tail;
 	struct hop hop[RECORD_HOPS];
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,8 @@ static bool start(struct tracer *t)
 	err = t->ladder ? load_and_attach(t) : -errno;
 	if (!err)
 		err = open_readers(t);
+	/* what libbpf needed to load stays ours else, for as long as we run */
+	malloc_trim(0);
 	if (err)
 		say_refused(t, err);
 	return !err && is_of_use(t);
