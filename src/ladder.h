@@ -14,9 +14,10 @@ struct bpf_object;
 struct ladder;
 
 /*
- * Chooses a rung for each wanted hop (mask of enum hop_id). late: nothing is
- * asked for that forbids to look at headers late. btf: the running kernel's own, borrowed; NULL: it has none, so
- * there is no tp_btf and no fentry. Returns NULL and errno. Ended by ladder__free().
+ * Chooses a rung for each wanted hop (mask of enum hop_id). late: nothing is asked
+ * for that forbids to look at headers late. btf: the running kernel's own, borrowed;
+ * NULL: it has none, so there is no tp_btf and no fentry. Returns NULL and errno.
+ * Ended by ladder__free().
  */
 struct ladder *ladder__new(uint32_t wanted, bool late, enum attach_mode mode, const struct btf *btf);
 void ladder__free(struct ladder *l);

@@ -8,7 +8,7 @@ import contextlib
 
 from .harness import Missed, quietly, test
 from .lab import CLIENT4, HOST4, WEB4, nft
-from .proc import Traffic, expect, run, send
+from .proc import Traffic, expect, expect_that, run, send
 from .test_every import udp_way
 from .test_filter import bases
 from .test_tcp import check_way
@@ -73,6 +73,7 @@ def converse(tools, client, web):
         fins = tool.await_packets(4, lambda p: p["proto"] == "tcp" and "F" in p["flags"] and p["end"] != "waiting", start)
         if any(p["end"] == "unknown" for p in fins):
             raise Missed(brief(fins))
+        expect_that("four of them are delivered", [p["end"] for p in fins].count("delivered") >= 4, brief(fins))
 
 
 def check_tool(tool, start, wholes, client, web):
